@@ -1,0 +1,53 @@
+"""What the core itself ships, registered like any plugin through the core's own entry point."""
+
+from __future__ import annotations
+
+from mintact_platform import hookimpl
+from mintact_platform.hookspecs import Targets
+
+
+@hookimpl
+def register_action_spaces() -> Targets:
+    """The four domains' action spaces."""
+    ui = "mintact_platform.actions.ui"
+    return {
+        "mobile_use": f"{ui}:MobileUse",
+        "computer_use": f"{ui}:ComputerUse",
+        "browser_use": f"{ui}:BrowserUse",
+        "tool_use": f"{ui}:ToolUse",
+    }
+
+
+@hookimpl
+def register_chat_formats() -> Targets:
+    """Append-only chat formats."""
+    return {"qwen3-vl": "mintact_platform.models.chat:Qwen3VLChat"}
+
+
+@hookimpl
+def register_mixtures() -> Targets:
+    """Per-step domain quotas."""
+    return {"fixed": "mintact_platform.scheduler.quota:FixedMixture"}
+
+
+@hookimpl
+def register_flow_controls() -> Targets:
+    """Pause decisions for producers."""
+    flow = "mintact_platform.scheduler.flow"
+    return {
+        "quota_normalised": f"{flow}:QuotaNormalised",
+        "credit": f"{flow}:Credit",
+        "none": f"{flow}:NoFlowControl",
+    }
+
+
+@hookimpl
+def register_normalisers() -> Targets:
+    """What the sum of an update is divided by."""
+    return {"fixed": "mintact_platform.training.objective:fixed_normaliser"}
+
+
+@hookimpl(trylast=True)
+def admit_group(domain: str, rewards: tuple[float, ...]) -> bool:
+    """Refuse groups whose live rewards are all equal: their advantages vanish (DAPO)."""
+    return len(set(rewards)) > 1

@@ -1,0 +1,102 @@
+"""Every error the platform raises, by cause: one line that says what, where, and what next."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class MintactError(Exception):
+    """Root of the tree. Its text is one line: what happened, where, what to do next."""
+
+    def __init__(self, what: str, *, where: str = "", next: str = "") -> None:
+        self.what, self.where, self.next = what, where, next
+        line = f"{where}: {what}" if where else what
+        super().__init__(f"{line}; {next}" if next else line)
+
+
+class ConfigurationError(MintactError):
+    """The user's input is wrong: a key, a type, a path, a combination."""
+
+
+class PluginError(MintactError):
+    """A plugin cannot be used."""
+
+
+class PluginNotFound(PluginError):
+    """No installed plugin registers the name asked for."""
+
+
+class PluginConflict(PluginError):
+    """Two distributions register the name asked for."""
+
+
+class EnvironmentFailure(MintactError):
+    """The environment's fault, never the agent's: crash, hang, garbage, refused reset.
+
+    Attributes:
+        phase: `create`, `reset`, `step`, `evaluate` or `close`.
+        kind: `crash`, `timeout`, `invalid`, `full`, `unreachable` or the exception's type name.
+        retryable: whether the same call may be sent again to another instance.
+        log_tail: the last lines that the instance's worker wrote.
+    """
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        phase: str,
+        kind: str = "crash",
+        retryable: bool = True,
+        log_tail: str = "",
+        where: str = "",
+        next: str = "",
+    ) -> None:
+        self.phase, self.kind, self.retryable, self.log_tail = phase, kind, retryable, log_tail
+        super().__init__(what, where=where or f"environment ({phase})", next=next)
+
+
+class LeaseExpired(EnvironmentFailure):
+    """The lease is gone: its time ran out, its token is old, or its worker died (HTTP 410)."""
+
+
+class ModelServerError(MintactError):
+    """A model server answered wrongly, late or not at all; `kind` says which."""
+
+    def __init__(self, what: str, *, kind: str = "error", where: str = "", next: str = "") -> None:
+        self.kind = kind
+        super().__init__(what, where=where or "model server", next=next)
+
+
+class JudgeError(MintactError):
+    """A judge failed to give a verdict; the trajectory is masked, never scored 0."""
+
+
+class TrainerError(MintactError):
+    """The trainer process died, hung or refused a request."""
+
+
+class StorageError(MintactError):
+    """The run directory cannot be used as asked."""
+
+
+class DatabaseVersion(StorageError):
+    """run.db was written by another version of the platform."""
+
+
+class CheckpointCorrupt(StorageError):
+    """A checkpoint is incomplete or its bytes changed."""
+
+
+def near_match(name: str, known: Iterable[str]) -> str:
+    """Say what was probably meant: `did you mean 'x'?`, else the known names.
+
+    Example:
+        >>> near_match("qouta", ["quota", "tasks"])
+        "did you mean 'quota'?"
+    """
+    options = sorted(known)
+    hint = difflib.get_close_matches(name, options, n=1, cutoff=0.5)
+    if hint:
+        return f"did you mean {hint[0]!r}?"
+    return f"known: {', '.join(options) or 'none'}"

@@ -1,0 +1,1 @@
+"""The model-server protocol, its client, and chat formats."""

@@ -1,0 +1,264 @@
+"""Child processes that cannot outlive their parent, and say when they are ready.
+
+The parent hands a child its specification on standard input, a *lifeline* whose end of file means
+"exit now", and a *ready* pipe on which the child writes one line of JSON. The lifeline closes by
+itself however the parent dies; the kernel's parent-death signal covers a child that hangs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from mintact_platform.errors import MintactError
+
+LIFELINE = "MINTACT_LIFELINE_FD"
+READY = "MINTACT_READY_FD"
+MARK = "MINTACT_MARK"
+_PR_SET_PDEATHSIG = 1
+
+
+@dataclass
+class Child:
+    """A running child process.
+
+    Attributes:
+        process: the process itself.
+        ready: what it wrote when it became ready.
+        log: the file that holds its output.
+        mark: value of `MINTACT_MARK` in it and in all its descendants.
+    """
+
+    process: subprocess.Popen[bytes]
+    ready: dict[str, Any]
+    log: Path
+    mark: str
+    _lifeline: int
+
+    def alive(self) -> bool:
+        """Whether it still runs."""
+        return self.process.poll() is None
+
+    def log_tail(self, lines: int = 20) -> str:
+        """The last lines of its output."""
+        return tail(self.log, lines)
+
+    async def stop(self, *, grace: float = 5.0) -> None:
+        """Close the lifeline, wait, then kill the process and all its descendants."""
+        self.detach()
+        try:
+            async with asyncio.timeout(grace):
+                while self.alive():
+                    await asyncio.sleep(0.02)
+        except TimeoutError:
+            pass
+        finally:
+            self.kill()
+
+    def detach(self) -> None:
+        """Close the lifeline: the child is told to exit."""
+        if self._lifeline >= 0:
+            os.close(self._lifeline)
+            self._lifeline = -1
+
+    def kill(self) -> None:
+        """Kill it and everything that carries its mark, and reap it."""
+        self.detach()
+        kill_marked(self.mark)
+        if self.alive():
+            self.process.kill()
+        self.process.wait()
+
+
+async def spawn(
+    command: Sequence[str],
+    spec: Mapping[str, Any],
+    *,
+    log: Path,
+    mark: str,
+    deadline: float,
+    environ: Mapping[str, str] | None = None,
+    pass_fds: Sequence[int] = (),
+) -> Child:
+    """Start `command`, hand it `spec` as JSON on standard input, wait for its ready line.
+
+    Args:
+        command: the command line, e.g. `[sys.executable, "-m", "package.module"]`.
+        spec: JSON values.
+        log: file for its output; parent directories are made, content is appended.
+        mark: unique text, carried in the environment by the child and all its descendants.
+        deadline: seconds until it must be ready.
+        environ: added to this process's environment.
+        pass_fds: file descriptors it inherits.
+
+    Raises:
+        MintactError: when it dies or is not ready in time; the text ends with its last log lines.
+    """
+    log.parent.mkdir(parents=True, exist_ok=True)
+    lifeline_read, lifeline_write = os.pipe()
+    ready_read, ready_write = os.pipe()
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        **(environ or {}),
+        LIFELINE: str(lifeline_read),
+        READY: str(ready_write),
+        MARK: mark,
+    }
+    try:
+        with log.open("ab") as output:
+            process = subprocess.Popen(
+                list(command),
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                pass_fds=(lifeline_read, ready_write, *pass_fds),
+                start_new_session=True,
+            )
+    finally:
+        os.close(lifeline_read)
+        os.close(ready_write)
+    child = Child(process, {}, log, mark, lifeline_write)
+    try:
+        await asyncio.to_thread(_feed, process, json.dumps(spec).encode())
+        async with asyncio.timeout(deadline):
+            line = await _read_line(ready_read)
+        if not line:
+            raise MintactError("ended before it was ready", where=" ".join(command[1:4]))
+        child.ready = json.loads(line)
+    except BaseException as error:
+        child.kill()
+        if isinstance(error, (TimeoutError, MintactError)):
+            reason = "was not ready in time" if isinstance(error, TimeoutError) else error.what
+            raise MintactError(
+                f"{reason}: {child.log_tail(3).strip() or 'no output'}",
+                where=" ".join(command[1:4]),
+                next=f"see {log}",
+            ) from error
+        raise
+    finally:
+        os.close(ready_read)
+    return child
+
+
+def adopt(*, on_orphan: Callable[[], None] | None = None) -> dict[str, Any]:
+    """Called first in a child's main: read the specification, and exit when the parent is gone.
+
+    Args:
+        on_orphan: runs before the exit, e.g. to kill grandchildren.
+    """
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+    descriptor = int(os.environ[LIFELINE])
+
+    def watch() -> None:
+        try:
+            while os.read(descriptor, 1):
+                pass
+        except OSError:
+            pass
+        if on_orphan is not None:
+            on_orphan()
+        os._exit(0)
+
+    threading.Thread(target=watch, daemon=True, name="lifeline").start()
+    spec: dict[str, Any] = json.loads(sys.stdin.buffer.read())
+    return spec
+
+
+def ready(message: Mapping[str, Any]) -> None:
+    """Tell the parent, once, that this child can be used."""
+    descriptor = int(os.environ.pop(READY))
+    os.write(descriptor, json.dumps({"pid": os.getpid(), **message}).encode() + b"\n")
+    os.close(descriptor)
+
+
+def marked(mark: str) -> list[int]:
+    """Processes whose environment carries the mark, this one excepted."""
+    wanted = f"{MARK}={mark}".encode()
+    found = []
+    for entry in Path("/proc").iterdir():
+        if not entry.name.isdigit() or int(entry.name) == os.getpid():
+            continue
+        try:
+            variables = (entry / "environ").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if any(v == wanted or v.startswith(wanted + b"/") for v in variables):
+            found.append(int(entry.name))
+    return found
+
+
+def kill_marked(mark: str) -> None:
+    """Kill every process that carries the mark or one below it (`mark/…`), until none is left."""
+    for _ in range(20):
+        pids = [pid for pid in marked(mark) if not _zombie(pid)]
+        if not pids:
+            return
+        for pid in pids:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+
+
+def tail(path: Path, lines: int = 20) -> str:
+    """The last lines of a text file, "" when it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - 16384))
+            return "\n".join(file.read().decode(errors="replace").splitlines()[-lines:])
+    except OSError:
+        return ""
+
+
+def _zombie(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except (OSError, IndexError):
+        return True
+
+
+def _feed(process: subprocess.Popen[bytes], payload: bytes) -> None:
+    stdin: IO[bytes] | None = process.stdin
+    if stdin is None:
+        return
+    try:
+        stdin.write(payload)
+        stdin.close()
+    except BrokenPipeError:
+        pass
+
+
+async def _read_line(descriptor: int) -> bytes:
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[None] = loop.create_future()
+    buffer = b""
+    while not buffer.endswith(b"\n"):
+        future = loop.create_future()
+        loop.add_reader(descriptor, _settle, future)
+        try:
+            await future
+        finally:
+            loop.remove_reader(descriptor)
+        chunk = os.read(descriptor, 65536)
+        if not chunk:
+            return b""
+        buffer += chunk
+    return buffer
+
+
+def _settle(future: asyncio.Future[None]) -> None:
+    if not future.done():
+        future.set_result(None)

@@ -1,0 +1,1 @@
+"""Finding installed plugins, and what they register."""

@@ -1,0 +1,1 @@
+"""The trainer protocol, batch assembly and the objective harness."""
