@@ -1,0 +1,1 @@
+"""Judges and their runner."""
