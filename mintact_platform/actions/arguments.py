@@ -1,107 +1,26 @@
-"""The arguments of every UI action, as pydantic models that read what models really write.
+"""The arguments of every UI action, as pydantic models.
 
-One class an action; its docstring and field descriptions are what the system prompt shows.
+One class an action; its docstring and field descriptions are what the system prompt shows, and the
+fields read what models really write.
 """
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from mintact_platform.actions.values import (
+    capitalised,
+    lower,
+    read_key,
+    read_keys,
+    read_point,
+    read_text,
+)
+
 COORDINATES = ("coordinate", "coordinate2")
 """Names of the fields that hold a point; what a space converts between grid and pixels."""
-
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
-_KEYS = re.compile(r"^\s*keys\s*=\s*")
-_DRIVE = re.compile(r"[A-Za-z]:\\|^\\\\")
-
-
-def read_point(value: Any) -> list[int]:
-    """A point from `[x, y]`, `"(x, y)"`, `{"x": x, "y": y}`, nested lists, or a box (its centre).
-
-    Raises:
-        ValueError: when there are not two or four finite numbers.
-    """
-    numbers = list(_numbers(value))
-    if len(numbers) == 4:
-        numbers = [(numbers[0] + numbers[2]) / 2, (numbers[1] + numbers[3]) / 2]
-    if len(numbers) != 2:
-        raise ValueError("must be two numbers [x, y]")
-    return [round(number) for number in numbers]
-
-
-def read_keys(value: Any) -> list[str]:
-    """Key names from a list, a string (`"ctrl+c"`), or one with its name (`"keys=['ctrl'"`).
-
-    Raises:
-        ValueError: when no key is named.
-    """
-    parts = value if isinstance(value, list) else [value]
-    keys = [key for part in parts for key in _split_keys(part)]
-    if not keys:
-        raise ValueError("must name at least one key")
-    return keys
-
-
-def read_text(value: Any) -> Any:
-    r"""Text to type, in which an escaped line break (`\n`, two characters) is a line break.
-
-    Left alone where a backslash has another meaning: Windows paths, quoted code, other escapes.
-    """
-    if not isinstance(value, str) or _DRIVE.search(value) or '"' in value or "'" in value:
-        return value
-    if value.count("\\") != value.count("\\n"):
-        return value
-    return value.replace("\\n", "\n")
-
-
-def _numbers(value: Any) -> Iterable[float]:
-    if isinstance(value, bool):
-        raise ValueError("must be two numbers [x, y]")
-    if isinstance(value, int | float):
-        if not math.isfinite(value):
-            raise ValueError("must be finite")
-        yield value
-    elif isinstance(value, str):
-        yield from map(float, _NUMBER.findall(value))
-    elif isinstance(value, Mapping):
-        if not {"x", "y"} <= value.keys():
-            raise ValueError("must be two numbers [x, y]")
-        yield from _numbers([value["x"], value["y"]])
-    elif isinstance(value, list | tuple):
-        for item in value:
-            yield from _numbers(item)
-    else:
-        raise ValueError("must be two numbers [x, y]")
-
-
-def _split_keys(part: Any) -> list[str]:
-    if not isinstance(part, str):
-        raise ValueError("must be a list of key names")
-    bare = _KEYS.sub("", part)
-    names = [name.strip().strip("[]'\"").strip() or name.strip() for name in bare.split(",")]
-    keys: list[str] = []
-    for name in filter(None, names if len(bare.strip()) > 1 else [bare.strip()]):
-        pieces = [piece.strip() for piece in name.split("+")]
-        keys.extend(pieces if all(pieces) else [name])
-    return keys
-
-
-def _lower(value: Any) -> Any:
-    return value.strip().lower() if isinstance(value, str) else value
-
-
-def _capitalised(value: Any) -> Any:
-    return value.strip().capitalize() if isinstance(value, str) else value
-
-
-def _one_key(value: Any) -> Any:
-    return "+".join(read_keys(value)) if isinstance(value, str | list) else value
-
 
 Point = Annotated[
     list[int],
@@ -115,9 +34,9 @@ Keys = Annotated[
 ]
 Typed = Annotated[str, BeforeValidator(read_text)]
 Seconds = Annotated[float, Field(ge=0, le=10, description="Seconds, at most 10.")]
-Button = Annotated[Literal["Back", "Home", "Menu", "Enter"], BeforeValidator(_capitalised)]
-Status = Annotated[Literal["success", "failure"], BeforeValidator(_lower)]
-Direction = Annotated[Literal["up", "down", "left", "right"], BeforeValidator(_lower)]
+Button = Annotated[Literal["Back", "Home", "Menu", "Enter"], BeforeValidator(capitalised)]
+Status = Annotated[Literal["success", "failure"], BeforeValidator(lower)]
+Direction = Annotated[Literal["up", "down", "left", "right"], BeforeValidator(lower)]
 Amount = Annotated[int, Field(ge=-(10**6), le=10**6)]
 
 
@@ -300,7 +219,7 @@ class Press(Action):
     """Press a key or a combination such as `ctrl+a`."""
 
     action: Literal["press"]
-    key: Annotated[str, BeforeValidator(_one_key)]
+    key: Annotated[str, BeforeValidator(read_key)]
 
 
 class ScrollPage(Action):

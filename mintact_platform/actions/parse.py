@@ -10,16 +10,15 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from mintact_platform.actions.space import Call, ParseError
 
-OPEN, CLOSE = "<tool_call>", "</tool_call>"
-_THOUGHT_END = "</think>"
+OPEN, CLOSE, THOUGHT_END = "<tool_call>", "</tool_call>", "</think>"
 _MAX_DEPTH = 16
-_BARE = re.compile(r"(?:```(?:json)?\s*)?[{\[]")
-_LONE_BACKSLASH = re.compile(r'\\(?!["\\/bfnrtu])')
+_FENCE = re.compile(r"\s*(?:```(?:json)?\s*)?")
+_ESCAPE = re.compile(r'(\\["\\/bfnrtu])|\\')
 _TRAILING_COMMA = re.compile(r",(\s*[}\]])")
 
 
@@ -29,7 +28,7 @@ def read_calls(text: str) -> tuple[Call, ...] | ParseError:
     Only what follows the thinking is read, so a call that was merely thought about is not made.
     A call without a name (arguments alone) has the name "".
     """
-    answer = text.partition(_THOUGHT_END)[2] if _THOUGHT_END in text else text
+    answer = text.partition(THOUGHT_END)[2] if THOUGHT_END in text else text
     values: list[Any] = []
     try:
         for value in _values(answer):
@@ -44,13 +43,33 @@ def read_calls(text: str) -> tuple[Call, ...] | ParseError:
     return calls
 
 
+def accept(
+    calls: tuple[Call, ...] | ParseError, check: Callable[[Call], Call | ParseError]
+) -> tuple[Call, ...] | ParseError:
+    """All calls checked, cut after the first that ends; one bad call refuses the whole turn."""
+    if isinstance(calls, ParseError):
+        return calls
+    accepted: list[Call] = []
+    for call in calls:
+        checked = check(call)
+        if isinstance(checked, ParseError):
+            return checked
+        accepted.append(checked)
+        if checked.ends:
+            break
+    return tuple(accepted)
+
+
+def sendable(text: str) -> str:
+    """The text with half surrogate pairs replaced; they have no encoding."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
 def _values(answer: str) -> Iterator[Any]:
     """Every JSON value that opens a call, in order; several may share one pair of tags."""
-    stripped = answer.lstrip()
     if OPEN not in answer:
-        bare = _BARE.match(stripped)
-        if bare:
-            yield _decode(stripped, bare.end() - 1)[0]
+        if answer[_start(answer, 0) :][:1] in ("{", "["):
+            yield _decode(answer, 0)[0]
         return
     at = answer.find(OPEN)
     while at >= 0:
@@ -69,19 +88,27 @@ def _decode(text: str, at: int) -> tuple[Any, int]:
     Raises:
         ValueError: saying what is wrong, for the model to read.
     """
-    start = re.compile(r"\s*(?:```(?:json)?\s*)?").match(text, at).end()  # type: ignore[union-attr]
+    start = _start(text, at)
     if text[start : start + 1] not in ("{", "["):
         raise ValueError(f"expected a JSON object after {OPEN}")
     value, end = _raw(text, start)
     if end:
         return _clean(value), end
-    stop = text.find(CLOSE, start)
-    stop = len(text) if stop < 0 else stop
-    body = _TRAILING_COMMA.sub(r"\1", _LONE_BACKSLASH.sub(r"\\\\", text[start:stop]))
-    value, end = _raw(body + _missing(body), 0)
-    if not end:
-        raise ValueError("it is not valid JSON")
-    return _clean(value), stop
+    stops = [found for tag in (OPEN, CLOSE) if (found := text.find(tag, start)) >= 0]
+    stop = min(stops, default=len(text))
+    body = text[start:stop].rstrip("` \n")
+    for mend in (_braces, _backslashes, _commas):
+        body = mend(body)
+        value, end = _raw(body, 0)
+        if end:
+            return _clean(value), stop
+    raise ValueError("it is not valid JSON")
+
+
+def _start(text: str, at: int) -> int:
+    """Where a value begins: after white space and the opening of a code fence."""
+    found = _FENCE.match(text, at)
+    return found.end() if found else at
 
 
 def _raw(text: str, at: int) -> tuple[Any, int]:
@@ -94,8 +121,12 @@ def _raw(text: str, at: int) -> tuple[Any, int]:
         raise ValueError("it is nested too deeply") from None
 
 
-def _missing(body: str) -> str:
-    """The quote and brackets that would close what `body` leaves open."""
+def _braces(body: str) -> str:
+    """With the closing braces it lacks; a value that was cut short is not guessed.
+
+    Raises:
+        ValueError: it ends inside a string, a list or a number.
+    """
     closers: list[str] = []
     quoted = escaped = False
     for char in body:
@@ -109,7 +140,19 @@ def _missing(body: str) -> str:
             closers.append("}" if char == "{" else "]")
         elif char in "}]" and closers:
             closers.pop()
-    return '"' * quoted + "".join(reversed(closers))
+    if quoted or "]" in closers or (closers and body[-1:].isdigit()):
+        raise ValueError("it is cut short")
+    return body + "".join(closers)
+
+
+def _backslashes(body: str) -> str:
+    """With backslashes doubled that escape nothing."""
+    return _ESCAPE.sub(lambda found: found[1] or "\\\\", body)
+
+
+def _commas(body: str) -> str:
+    """Without commas before a closing bracket."""
+    return _TRAILING_COMMA.sub(r"\1", body)
 
 
 def _call(value: Any) -> Call:
@@ -139,7 +182,7 @@ def _arguments(value: Any) -> dict[str, Any]:
 
 
 def _integer(digits: str) -> int:
-    value = int(digits) if len(digits) < 20 else 2**63
+    value = int(digits) if len(digits) <= 20 else 2**63
     if abs(value) >= 2**63:
         raise ValueError("a number is too large")
     return value
@@ -167,7 +210,7 @@ def _clean(value: Any, depth: int = 0) -> Any:
     if depth > _MAX_DEPTH:
         raise ValueError("it is nested too deeply")
     if isinstance(value, str):
-        return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        return sendable(value)
     if isinstance(value, list):
         return [_clean(item, depth + 1) for item in value]
     if isinstance(value, dict):

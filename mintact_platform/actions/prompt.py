@@ -8,11 +8,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from mintact_platform.actions.arguments import Action
+from mintact_platform.actions.parse import CLOSE, OPEN
+from mintact_platform.actions.space import Call
 
-CALL = '<tool_call>{"name": "<function>", "arguments": {<arguments>}}</tool_call>'
+Form = Literal["full", "short"]
+
+CALL = f'{OPEN}{{"name": "<function>", "arguments": {{<arguments>}}}}{CLOSE}'
 
 
 def action_name(action: type[Action]) -> str:
@@ -90,6 +94,12 @@ def short_prompt(title: str, function: str, names: Iterable[str]) -> str:
     """The short form, such as `Phone. mobile_use: click, type, swipe, terminate` and a period."""
     head = f"{title}. {function}: " if function else f"{title}. "
     return f"{head}{', '.join(names)}."
+
+
+def render_call(thought: str, call: Call) -> str:
+    """The response text of a thought and a call."""
+    body = json.dumps(call.to_json(), ensure_ascii=False)
+    return f"<think>{thought}</think>{OPEN}{body}{CLOSE}"
 
 
 def _property(schema: Mapping[str, Any]) -> dict[str, Any]:

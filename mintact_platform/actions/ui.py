@@ -1,4 +1,4 @@
-"""The four action spaces: phones, desktops, browsers, and tools.
+"""The action spaces of what is seen on a screen: phones, desktops, browsers.
 
 Each UI domain offers one function with its own actions and nothing of the others': a browser agent
 is never shown `long_press`, and a call to it is refused with an error that the model reads.
@@ -6,28 +6,26 @@ is never shown `long_press`, and a call to it is refused with an error that the 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from pydantic import ValidationError
 
 from mintact_platform.actions import arguments as a
 from mintact_platform.actions.grid import Grid
-from mintact_platform.actions.parse import CLOSE, OPEN, read_calls
+from mintact_platform.actions.parse import accept, read_calls
 from mintact_platform.actions.prompt import (
+    Form,
     action_name,
     full_prompt,
     function_schema,
+    render_call,
     short_prompt,
-    tool_schema,
-    tools_block,
 )
 from mintact_platform.actions.space import Call, ParseError
+from mintact_platform.actions.tools import ToolUse as ToolUse
 from mintact_platform.errors import ConfigurationError, near_match
 from mintact_platform.records.task import Task
-
-Form = Literal["full", "short"]
 
 _RULES = (
     "First think between <think> and </think>: what the screenshot shows, what is left to do.",
@@ -93,7 +91,7 @@ class ScreenSpace:
         self, text: str, tools: Sequence[Mapping[str, Any]] = ()
     ) -> tuple[Call, ...] | ParseError:
         """Calls up to the first that ends the episode, arguments checked and in the grid."""
-        return _accept(read_calls(text), self._checked)
+        return accept(read_calls(text), self._checked)
 
     def to_pixels(self, call: Call, width: int, height: int) -> Call:
         """Every coordinate as integer pixels of a `width` × `height` screenshot."""
@@ -218,129 +216,6 @@ class BrowserUse(ScreenSpace):
     )
 
 
-class ToolUse:
-    """Callable tools, whose signatures come from the environment and may change at any turn.
-
-    `terminate` and `answer` are always offered, `search_tool` unless turned off; an environment
-    that describes one of them itself overrides the description.
-
-    Args:
-        prompt: `full` for pretrained models, `short` for tiny ones.
-        grid: kept for symmetry with the other spaces; tools take no screen coordinates.
-        search: whether tools are found through `search_tool`.
-        plain_text: `answer` takes a response without a call as an answer to the user; `refuse`
-            makes it an error turn.
-        unlisted: `call` sends a tool that is not listed to the environment, for environments that
-            announce tools in their replies only; `refuse` makes it an error turn.
-    """
-
-    name, domain = "tool_use", "tools"
-
-    def __init__(
-        self,
-        *,
-        prompt: Form = "full",
-        grid: int = 999,
-        search: bool = True,
-        plain_text: Literal["refuse", "answer"] = "refuse",
-        unlisted: Literal["refuse", "call"] = "refuse",
-    ) -> None:
-        self.prompt, self.grid = prompt, Grid(grid)
-        self._plain_text, self._unlisted = plain_text, unlisted
-        self._own = {n: s for n, s in _OWN_TOOLS.items() if search or n != "search_tool"}
-
-    def system_prompt(self, task: Task, tools: Sequence[Mapping[str, Any]] = ()) -> str:
-        """The prompt over the tools callable now; it changes when they do."""
-        schemas = self._schemas(tools)
-        if self.prompt == "short":
-            return short_prompt("Tools", "", [_signature(n, s) for n, s in schemas.items()])
-        rules = (
-            "First think between <think> and </think>: what is known, what is left to do.",
-            "Then write one call.",
-            "When the task is done or cannot be done, call `terminate`.",
-        )
-        return full_prompt(schemas.values(), rules)
-
-    def tools_message(self, tools: Sequence[Mapping[str, Any]]) -> str:
-        """The tools as a message of their own, for contexts whose system prompt must not change."""
-        if self.prompt == "short":
-            names = [_signature(name, s) for name, s in self._schemas(tools).items()]
-            return short_prompt("Tools", "", names)
-        return tools_block(self._schemas(tools).values())
-
-    def parse(
-        self, text: str, tools: Sequence[Mapping[str, Any]] = ()
-    ) -> tuple[Call, ...] | ParseError:
-        """Calls up to the first `terminate`; a tool that is not callable now is refused."""
-        known = self._schemas(tools)
-        if self._plain_text == "answer" and OPEN not in text:
-            words = text.partition("</think>")[2] if "</think>" in text else text
-            if words.strip() and not words.lstrip().startswith(("{", "[", "```")):
-                return (Call("answer", {"text": words.strip()}),)
-
-        def checked(call: Call) -> Call | ParseError:
-            if call.name not in known and self._unlisted == "refuse":
-                hint = near_match(call.name, known)
-                return ParseError(f"no tool named {call.name!r} can be called now; {hint}")
-            return Call(call.name, call.arguments, ends=call.name == "terminate")
-
-        return _accept(read_calls(text), checked)
-
-    def to_pixels(self, call: Call, width: int, height: int) -> Call:
-        """The call itself: tools take no screen coordinates."""
-        return call
-
-    def to_grid(self, call: Call, width: int, height: int) -> Call:
-        """The call itself: tools take no screen coordinates."""
-        return call
-
-    def render(self, thought: str, call: Call) -> str:
-        """`<think>…</think><tool_call>{…}</tool_call>`."""
-        return render_call(thought, call)
-
-    def observation_text(self, text: str) -> str:
-        """What a tool returned, marked as such so that it is not taken for the user's words."""
-        if not text:
-            return ""
-        gap = "" if self.prompt == "short" else "\n"
-        return f"<tool_response>{gap}{text}{gap}</tool_response>"
-
-    def _schemas(self, tools: Sequence[Mapping[str, Any]]) -> dict[str, Mapping[str, Any]]:
-        """Signatures by name, in a stable order: our own first, the environment's as it gave."""
-        schemas: dict[str, Mapping[str, Any]] = dict(self._own)
-        for schema in tools:
-            function = schema.get("function", schema)
-            schemas[str(function["name"])] = tool_schema(
-                str(function["name"]),
-                str(function.get("description", "")),
-                function.get("parameters") or {"type": "object", "properties": {}},
-            )
-        return schemas
-
-
-def render_call(thought: str, call: Call) -> str:
-    """The response text of a thought and a call."""
-    body = json.dumps(call.to_json(), ensure_ascii=False)
-    return f"<think>{thought}</think>{OPEN}{body}{CLOSE}"
-
-
-def _accept(
-    calls: tuple[Call, ...] | ParseError, check: Callable[[Call], Call | ParseError]
-) -> tuple[Call, ...] | ParseError:
-    """All calls checked, cut after the first that ends; one bad call refuses the whole turn."""
-    if isinstance(calls, ParseError):
-        return calls
-    accepted: list[Call] = []
-    for call in calls:
-        checked = check(call)
-        if isinstance(checked, ParseError):
-            return checked
-        accepted.append(checked)
-        if checked.ends:
-            break
-    return tuple(accepted)
-
-
 def _moved(call: Call, convert: Callable[[float, int], int], width: int, height: int) -> Call:
     moved = dict(call.arguments)
     for field in a.COORDINATES:
@@ -348,34 +223,3 @@ def _moved(call: Call, convert: Callable[[float, int], int], width: int, height:
             x, y = moved[field]
             moved[field] = [convert(x, width), convert(y, height)]
     return Call(call.name, moved, ends=call.ends)
-
-
-def _signature(name: str, schema: Mapping[str, Any]) -> str:
-    """`name(arguments)`, the short form of a tool from the environment; ours go by name."""
-    if name in _OWN_TOOLS:
-        return name
-    properties = schema["function"]["parameters"].get("properties", {})
-    return f"{name}({', '.join(properties)})"
-
-
-def _one_string(name: str, description: str, field: str, **extra: Any) -> dict[str, Any]:
-    parameters = {
-        "type": "object",
-        "properties": {field: {"type": "string", **extra}},
-        "required": [field],
-    }
-    return tool_schema(name, description, parameters)
-
-
-_OWN_TOOLS: Mapping[str, Mapping[str, Any]] = {
-    "search_tool": _one_string(
-        "search_tool", "Find tools by words; those found can be called from then on.", "query"
-    ),
-    "answer": _one_string("answer", "Say something to the user.", "text"),
-    "terminate": _one_string(
-        "terminate",
-        "End the task and say whether it is done.",
-        "status",
-        enum=["success", "failure"],
-    ),
-}

@@ -61,7 +61,8 @@ class Registry:
     def get(self, kind: str, name: str) -> Any:
         """The one target of that name, imported if it was registered lazily.
 
-        A name with a colon, `my_module:MyEnv`, needs no plugin: it is imported as it stands.
+        A name with a colon, `my_module:my_judge`, is imported as it is: for one's own file before
+        it becomes a plugin. The module must be importable in every process (`PYTHONPATH`).
 
         Raises:
             PluginNotFound: with near matches and the plugins that failed to load.

@@ -1,0 +1,153 @@
+"""`mintact show`: where a run stands, or what happened in one of its trajectories."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from mintact_platform.cli.tables import print_renderable, print_table
+from mintact_platform.dashboard.history import History, find_run, rate
+from mintact_platform.dashboard.samples import words
+from mintact_platform.dashboard.table import before_after, rich_table
+from mintact_platform.dashboard.terminal import clock_time, percent
+from mintact_platform.errors import ConfigurationError
+from mintact_platform.records.trajectory import Trajectory
+from mintact_platform.storage.ledger import ledger
+from mintact_platform.storage.trajectories import load
+
+EXAMPLES = """\
+  mintact show quickstart                    a run under runs/, or the path of one
+  mintact show quickstart 01HF7ZC24F         a trajectory, by id or its beginning
+  mintact show quickstart --json | jq .steps
+"""
+RECENT = 10
+"""Steps whose metrics the summary averages."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the verb's own arguments."""
+    parser.add_argument("run", metavar="RUN", help="a run's name or directory")
+    parser.add_argument("id", nargs="?", metavar="ID", help="a trajectory")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the summary or the trajectory."""
+    with History(find_run(arguments.run, arguments.runs)) as history:
+        if arguments.id:
+            _show_trajectory(history, arguments.id, as_json=arguments.json)
+        elif arguments.json:
+            print(json.dumps(_summary(history), indent=2))
+        else:
+            _show_run(history)
+    return 0
+
+
+def _show_run(history: History) -> None:
+    done = [step for step in history.steps if step.done_at is not None]
+    asked = f" of {history.config.trainer.steps}" if history.config else ""
+    length = clock_time(history.ended - history.began)
+    print(f"{history.path}: step {len(done)}{asked}, weights v{history.version}, {length}")
+    metrics = ", ".join(f"{name} {value:.4g}" for name, value in _recent(history).items())
+    if metrics:
+        print(f"last {min(RECENT, len(done))} steps: {metrics}")
+    rows = []
+    for domain in history.domains:
+        rollouts = [r for r in history.rollouts if r.domain == domain]
+        recent = rate([r for r in rollouts if r.step >= len(done) - RECENT])
+        success = percent(recent.successes / recent.n if recent.n else None)
+        rows.append((domain, str(len(rollouts)), success, str(rate(rollouts).masked)))
+    print()
+    print_table(("domain", "rollouts", "recent success", "masked"), rows)
+    if table := before_after(history):
+        print()
+        print_renderable(rich_table(table))
+    if failures := history.failures():
+        print("\nfailures (the first of each kind)")
+        print_table(
+            ("outcome", "phase", "domain", "count", "message", "trajectory"),
+            [
+                (f.outcome, f.phase, f.domain, str(f.count), f"{f.kind}: {f.message}", f.first)
+                for f in failures
+            ],
+        )
+    print()
+    for domain, row in ledger(history.database).items():
+        print(f"{domain}: {row}")
+
+
+def _summary(history: History) -> dict[str, Any]:
+    steps = [step for step in history.steps if step.done_at is not None]
+    return {
+        "path": str(history.path),
+        "steps": len(steps),
+        "version": history.version,
+        "seconds": history.ended - history.began,
+        "metrics": _recent(history),
+        "success": {
+            row.domain: {"before": row.first._asdict(), "after": row.last._asdict()}
+            for row in before_after(history)
+            if row.ran
+        },
+        "failures": [asdict(failure) for failure in history.failures()],
+        "ledger": {domain: asdict(row) for domain, row in ledger(history.database).items()},
+    }
+
+
+def _recent(history: History) -> dict[str, float]:
+    """Means over the last steps of what is measured over all domains."""
+    values: dict[str, list[float]] = {}
+    for step in [step for step in history.steps if step.metrics][-RECENT:]:
+        for name, by_domain in step.metrics.items():
+            if "" in by_domain:
+                values.setdefault(name, []).append(by_domain[""])
+    return {name: sum(found) / len(found) for name, found in values.items()}
+
+
+def _show_trajectory(history: History, id: str, *, as_json: bool) -> None:
+    found = [r for r in (*history.rollouts, *history.evaluations) if r.id.startswith(id.upper())]
+    if not found:
+        raise ConfigurationError(
+            f"no trajectory {id!r}",
+            where=str(history.path),
+            next=f"e.g. {history.rollouts[-1].id}" if history.rollouts else "none is recorded",
+        )
+    if len(found) > 1:
+        raise ConfigurationError(
+            f"{len(found)} trajectories begin with {id!r}",
+            where=str(history.path),
+            next=f"e.g. {found[0].id}",
+        )
+    rollout = found[0]
+    trajectory = load(history.path / rollout.path)
+    if as_json:
+        verdict = rollout.verdict.to_json() if rollout.verdict else None
+        values = {**trajectory.to_json(), "verdict": verdict, "step": rollout.step}
+        print(json.dumps(values, ensure_ascii=False, indent=2))
+        return
+    print(f"{trajectory.id} · {trajectory.task.domain} · {trajectory.task.id}")
+    print(f"goal: {trajectory.task.goal}")
+    print(f"outcome: {rollout.outcome}, {len(trajectory.turns)} turns, {trajectory.tokens} tokens")
+    if rollout.verdict:
+        print(f"judge: {rollout.verdict.label} ({rollout.verdict.reason or rollout.verdict.judge})")
+    if failure := rollout.failure or trajectory.failure:
+        print(f"failure: {failure.phase}: {failure.kind}: {failure.message}")
+        print(failure.log_tail, end="\n" if failure.log_tail else "")
+    print("\n".join(_turns(history, trajectory)))
+
+
+def _turns(history: History, trajectory: Trajectory) -> Iterator[str]:
+    for turn in trajectory.turns:
+        yield f"\n── turn {turn.index + 1} "
+        if turn.observation:
+            yield f"sees:  {turn.observation}"
+        for digest in turn.images:
+            extension = trajectory.image_extensions.get(digest, "png")
+            yield f"image: {history.directory.images.path(digest, extension)}"
+        yield f"says:  {turn.response}"
+        for call in turn.pixel_calls:
+            yield f"does:  {words(call)}"
+        if turn.error:
+            yield f"error: {turn.error}"

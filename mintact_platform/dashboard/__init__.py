@@ -1,0 +1,1 @@
+"""What people look at; reads only the run directory."""

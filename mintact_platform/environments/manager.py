@@ -1,0 +1,378 @@
+"""Pools of leased environments for rollouts: acquire, use exclusively, give back or replace."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import secrets
+import sys
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mintact_platform import processes
+from mintact_platform.config import Deadlines
+from mintact_platform.environments.client import Connection, Lease, finish
+from mintact_platform.environments.wire import ImageFormat
+from mintact_platform.errors import (
+    ConfigurationError,
+    EnvironmentFailure,
+    LeaseExpired,
+    MintactError,
+)
+
+TTL = 60.0
+"""Seconds a lease outlives a scheduler that went silent."""
+_BACKOFF = (0.1, 5.0)
+_AVOID = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class PoolSpec:
+    """Instances of one environment with one set of parameters.
+
+    Attributes:
+        environment: registered name, or `module:attribute`.
+        params: its parameters.
+        instances: leases to hold.
+        servers: environment servers to spread them over; empty starts one here.
+        python: interpreter of the workers, None for this one.
+        image_format: encoding of screenshots.
+        bearer_env: name of the variable that holds the servers' bearer token.
+    """
+
+    environment: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    instances: int = 4
+    servers: tuple[str, ...] = ()
+    python: str | None = None
+    image_format: ImageFormat = "png"
+    bearer_env: str | None = None
+
+
+@dataclass(slots=True)
+class PoolStats:
+    """A pool in numbers.
+
+    Attributes:
+        idle: leases that wait for a rollout.
+        busy: leases in use.
+        starting: instances that boot.
+        failed: instances lost since the start.
+        acquired: leases handed out since the start.
+        acquire_wait_s: seconds rollouts waited for one, in total.
+        boot_s: seconds boots took, in total.
+    """
+
+    idle: int = 0
+    busy: int = 0
+    starting: int = 0
+    failed: int = 0
+    acquired: int = 0
+    acquire_wait_s: float = 0.0
+    boot_s: float = 0.0
+
+
+class EnvironmentManager:
+    """Holds long-lived leases in pools; each is exclusive to one rollout at a time.
+
+    A lease that failed, or on which a call was left unfinished, is never used again: it is given
+    back and replaced in the background, on whichever server answers.
+
+    Args:
+        pools: by name.
+        deadlines: of create and close.
+        log_directory: for the output of the local server and its workers.
+        incarnation: of the scheduler; part of every lease's key.
+    """
+
+    def __init__(
+        self,
+        pools: Mapping[str, PoolSpec],
+        *,
+        deadlines: Deadlines,
+        log_directory: Path,
+        incarnation: int,
+    ) -> None:
+        self._deadlines = deadlines
+        self._pools = {name: _Pool(name, spec) for name, spec in pools.items()}
+        pythons = {spec.python for spec in pools.values() if spec.python} - {sys.executable}
+        self._local = _LocalServer(log_directory, sorted(pythons), deadlines.create)
+        self._keys = (
+            f"{incarnation}-{secrets.token_hex(8)}-{number}" for number in itertools.count()
+        )
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        """Boot every pool; returns once each has an instance, while the others still boot.
+
+        Raises:
+            ConfigurationError: a pool can never start.
+            EnvironmentFailure: no instance of a pool started.
+        """
+        loop = asyncio.get_running_loop()
+        self._tasks = [
+            loop.create_task(self._heartbeat()),
+            loop.create_task(self._watch_local()),
+        ]
+        for pool in self._pools.values():
+            pool.seats = [
+                loop.create_task(self._keep(pool), name=f"{pool.name}-{index}")
+                for index in range(pool.spec.instances)
+            ]
+        try:
+            for pool in self._pools.values():
+                await self._first_instance(pool)
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """Give every lease back and stop the local server."""
+        seats = [seat for pool in self._pools.values() for seat in pool.seats]
+        for task in (*self._tasks, *seats):
+            task.cancel()
+        await asyncio.gather(*self._tasks, *seats, return_exceptions=True)
+        await self._local.stop()
+
+    @asynccontextmanager
+    async def acquire(self, pool: str) -> AsyncIterator[Lease]:
+        """An exclusive lease of a pool; waits while all are busy.
+
+        Giving back awaits nothing, so no cancellation can interrupt it.
+
+        Raises:
+            EnvironmentFailure: the pool has had no living instance for the create deadline.
+        """
+        chosen = self._pools[pool]
+        start = time.monotonic()
+        lease = await self._take(chosen)
+        chosen.stats.acquired += 1
+        chosen.stats.acquire_wait_s += time.monotonic() - start
+        chosen.busy.add(lease)
+        try:
+            yield lease
+        finally:
+            chosen.busy.discard(lease)
+            if not lease.healthy:
+                chosen.lost(lease)
+            elif lease in chosen.leases:
+                chosen.idle.put_nowait(lease)
+
+    def stats(self) -> dict[str, PoolStats]:
+        """Every pool in numbers."""
+        for pool in self._pools.values():
+            alive = sum(lease.healthy for lease in pool.leases)
+            pool.stats.busy = len(pool.busy)
+            pool.stats.idle = max(0, alive - len(pool.busy))
+            pool.stats.starting = pool.spec.instances - len(pool.leases)
+        return {name: pool.stats for name, pool in self._pools.items()}
+
+    async def _take(self, pool: _Pool) -> Lease:
+        """The next idle lease that is still healthy."""
+        while True:
+            try:
+                async with asyncio.timeout(self._deadlines.create):
+                    lease = await pool.idle.get()
+            except TimeoutError:
+                if pool.leases:
+                    continue
+                raise pool.failure or EnvironmentFailure(
+                    "no instance started in time", phase="create", kind="timeout", where=pool.name
+                ) from None
+            if lease in pool.leases and lease.healthy:
+                return lease
+
+    async def _first_instance(self, pool: _Pool) -> None:
+        """Wait until the pool has an instance, or each of its seats failed once."""
+        while not pool.leases:
+            await pool.tried.wait()
+            pool.tried.clear()
+            tried_enough = pool.attempts >= pool.spec.instances
+            if pool.failure and (tried_enough or isinstance(pool.failure, ConfigurationError)):
+                raise pool.failure
+
+    async def _keep(self, pool: _Pool) -> None:
+        """Fill one seat of a pool for ever: lease, wait until it is lost, give back, again."""
+        while True:
+            lease = await self._lease(pool)
+            gone = pool.leases[lease] = asyncio.Event()
+            pool.idle.put_nowait(lease)
+            pool.tried.set()
+            try:
+                await gone.wait()
+                pool.stats.failed += 1
+            finally:
+                pool.leases.pop(lease, None)
+                await lease.release(deadline=self._deadlines.close)
+
+    async def _lease(self, pool: _Pool) -> Lease:
+        pause = _BACKOFF[0]
+        while True:
+            start = time.monotonic()
+            try:
+                lease = await self._create(pool)
+            except MintactError as failure:
+                pool.failure, pool.attempts = failure, pool.attempts + 1
+                pool.tried.set()
+                await asyncio.sleep(pause)
+                pause = min(2 * pause, _BACKOFF[1])
+            else:
+                pool.stats.boot_s += time.monotonic() - start
+                return lease
+
+    async def _create(self, pool: _Pool) -> Lease:
+        spec = pool.spec
+        url = pool.choose_server() or await self._local.url()
+        try:
+            return await Lease.create(
+                url,
+                environment=spec.environment,
+                params=spec.params,
+                key=f"{pool.name}-{next(self._keys)}",
+                ttl=TTL,
+                image_format=spec.image_format,
+                deadline=self._deadlines.create,
+                bearer=_bearer(spec.bearer_env),
+                python=spec.python,
+            )
+        except MintactError:
+            pool.avoid[url] = time.monotonic() + _AVOID
+            raise
+
+    async def _heartbeat(self) -> None:
+        """Keep idle leases alive, one call a server; find out which are gone."""
+        while True:
+            await asyncio.sleep(TTL / 6)
+            held: dict[tuple[str, str | None], list[tuple[_Pool, Lease]]] = {}
+            for pool in self._pools.values():
+                for lease in pool.leases:
+                    held.setdefault((lease.server, pool.spec.bearer_env), []).append((pool, lease))
+            await asyncio.gather(*(_beat(url, env, leases) for (url, env), leases in held.items()))
+
+    async def _watch_local(self) -> None:
+        """Replace the leases of a local server that died, without waiting for a heartbeat."""
+        while True:
+            url = await self._local.death()
+            failure = EnvironmentFailure("the server died", phase="close", where=url)
+            for pool in self._pools.values():
+                for lease in [lease for lease in pool.leases if lease.server == url]:
+                    pool.gone(lease, failure)
+
+
+class _Pool:
+    """A pool's leases and who waits for them."""
+
+    def __init__(self, name: str, spec: PoolSpec) -> None:
+        self.name, self.spec = name, spec
+        self.idle: asyncio.Queue[Lease] = asyncio.Queue()
+        self.busy: set[Lease] = set()
+        self.leases: dict[Lease, asyncio.Event] = {}
+        self.seats: list[asyncio.Task[None]] = []
+        self.stats = PoolStats()
+        self.failure: MintactError | None = None
+        self.attempts = 0
+        self.tried = asyncio.Event()
+        self.avoid: dict[str, float] = {}
+        self._turn = 0
+
+    def lost(self, lease: Lease) -> None:
+        """Have the lease given back and replaced."""
+        if lease in self.leases:
+            self.failure = lease.failure or self.failure
+            self.leases[lease].set()
+
+    def gone(self, lease: Lease, failure: EnvironmentFailure) -> None:
+        """The lease ended at its server; a rollout that uses it finds out by itself."""
+        lease.failure = lease.failure or failure
+        if lease not in self.busy:
+            self.lost(lease)
+
+    def choose_server(self) -> str | None:
+        """The server with the fewest of our leases that did not just fail; None without servers."""
+        servers = self.spec.servers
+        if not servers:
+            return None
+        self._turn = (self._turn + 1) % len(servers)
+        held = Counter(lease.server for lease in self.leases)
+        now = time.monotonic()
+        return min(
+            servers[self._turn :] + servers[: self._turn],
+            key=lambda url: (self.avoid.get(url, 0.0) > now, held[url]),
+        )
+
+
+class _LocalServer:
+    """The one environment server of this machine, started when needed and after it died."""
+
+    def __init__(self, logs: Path, pythons: list[str], deadline: float) -> None:
+        self._logs, self._pythons, self._deadline = logs, pythons, deadline
+        self._child: processes.Child | None = None
+        self._lock = asyncio.Lock()
+        self._started = asyncio.Event()
+
+    async def url(self) -> str:
+        """Its URL; starts it if need be."""
+        async with self._lock:
+            if self._child is None or not self._child.alive():
+                await self.stop()
+                base = os.environ.get(processes.MARK, f"mintact-{os.getpid()}")
+                self._child = await processes.spawn(
+                    [sys.executable, "-m", "mintact_platform.environments.server"],
+                    {"logs": str(self._logs / "environments"), "pythons": self._pythons},
+                    log=self._logs / "environments.log",
+                    mark=f"{base}/environments-{secrets.token_hex(4)}",
+                    deadline=self._deadline,
+                )
+                self._started.set()
+            url: str = self._child.ready["url"]
+            return url
+
+    async def death(self) -> str:
+        """Wait until the server that runs, or the next one, ended by itself; its URL."""
+        await self._started.wait()
+        self._started.clear()
+        child = self._child
+        assert child is not None
+        loop, ended = asyncio.get_running_loop(), asyncio.Event()
+        descriptor = os.pidfd_open(child.process.pid)
+        loop.add_reader(descriptor, ended.set)
+        try:
+            await ended.wait()
+        finally:
+            loop.remove_reader(descriptor)
+            os.close(descriptor)
+        url: str = child.ready["url"]
+        return url
+
+    async def stop(self) -> None:
+        """End it with everything it started."""
+        if self._child is not None:
+            child, self._child = self._child, None
+            await finish(child.stop())
+
+
+def _bearer(variable: str | None) -> str | None:
+    return os.environ.get(variable) if variable else None
+
+
+async def _beat(url: str, bearer_env: str | None, held: list[tuple[_Pool, Lease]]) -> None:
+    """Extend leases of one server, and have those replaced that it does not know any more."""
+    connection = Connection(url, _bearer(bearer_env))
+    tokens = {lease.id: lease.token for _, lease in held}
+    try:
+        reply = await connection.post("close", "/v1/heartbeat", {"leases": tokens}, TTL / 6)
+        gone = set(reply.get("gone", ()))
+    except EnvironmentFailure as failure:
+        # a slow server keeps its leases; one that nobody listens at has none
+        gone = set(tokens) if failure.kind == "unreachable" else set()
+    finally:
+        await connection.close()
+    for pool, lease in held:
+        if lease.id in gone:
+            pool.gone(lease, LeaseExpired("the lease is gone", phase="close", where=url))

@@ -1,0 +1,1 @@
+"""Token contexts, one episode, many episodes."""

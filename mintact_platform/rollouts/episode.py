@@ -1,0 +1,302 @@
+"""One episode: reset, then generate, parse and step to the end; every failure attributed."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import time
+import traceback
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from mintact_platform.actions.space import ActionSpace, Call, ParseError
+from mintact_platform.config import Deadlines
+from mintact_platform.environments.client import Lease
+from mintact_platform.environments.wire import Observation
+from mintact_platform.errors import EnvironmentFailure, ModelServerError
+from mintact_platform.models.chat import ChatFormat
+from mintact_platform.models.protocol import GenerateRequest, Generation, ImageFile, Sampling
+from mintact_platform.models.vision import VisionSize, fit_image
+from mintact_platform.records.outcome import Failure, Outcome
+from mintact_platform.records.task import Task
+from mintact_platform.records.trajectory import Trajectory, Turn
+from mintact_platform.records.verdict import StateCheck
+from mintact_platform.rollouts.context import StoredImage, TokenContext
+from mintact_platform.rollouts.seeds import seed_of
+from mintact_platform.storage.images import ImageStore
+
+
+class ContractBroken(RuntimeError):
+    """Engine and rollouter disagree about tokens: the run must stop, its data would be wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeSettings:
+    """What an episode needs to know; see `config.RolloutSection`."""
+
+    temperature: float
+    max_new_tokens: int
+    max_context: int
+    max_turns: int
+    max_error_turns: int
+    tools_in: str
+    deadlines: Deadlines
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeKey:
+    """Which rollout this is: its id, its place in a group, the attempt."""
+
+    id: str
+    group: str = ""
+    member: int = 0
+    attempt: int = 0
+
+
+@dataclass(frozen=True)
+class EpisodeTools:
+    """What an episode works with.
+
+    Attributes:
+        generate: sends one generation through the gate.
+        chat: the model family's chat format.
+        vision: the model's image geometry.
+        images: the run's image store.
+        space: the domain's action space.
+    """
+
+    generate: Callable[[GenerateRequest], Awaitable[Generation]]
+    chat: ChatFormat
+    vision: VisionSize
+    images: ImageStore
+    space: ActionSpace
+
+
+@dataclass
+class Episode:
+    """The state of one episode; `run` may be called once."""
+
+    task: Task
+    key: EpisodeKey
+    settings: EpisodeSettings
+    tools: EpisodeTools
+    turns: list[Turn] = field(default_factory=list)
+    failure: Failure | None = None
+    state_check: StateCheck | None = None
+    _context: TokenContext | None = None
+    _schemas: tuple[Mapping[str, Any], ...] = ()
+    _size: tuple[int, int] = (0, 0)
+    _shown: list[StoredImage] = field(default_factory=list)
+    _steps: int = 0
+    _errors: int = 0
+
+    async def run(self, lease: Lease) -> Outcome:
+        """Play the episode on a lease; never raises but for cancellation and broken contracts."""
+        outcome, self.failure = await attributed(lambda: self._play(lease), lease.instance)
+        return outcome
+
+    def trajectory(self, outcome: Outcome, seconds: float) -> Trajectory:
+        """The record of what happened so far."""
+        segments = self._context.build() if self._context is not None else ()
+        return Trajectory(
+            id=self.key.id,
+            group=self.key.group,
+            member=self.key.member,
+            attempt=self.key.attempt,
+            task=self.task,
+            outcome=outcome,
+            failure=self.failure,
+            turns=tuple(self.turns),
+            segments=segments,
+            temperature=self.settings.temperature,
+            state_check=self.state_check,
+            image_extensions={image.digest: image.extension for image in self._shown},
+            seconds=seconds,
+        )
+
+    async def _play(self, lease: Lease) -> Outcome:
+        limits = self.settings.deadlines
+        seed = self.task.seed if self.task.seed is not None else self.settings.seed
+        observation = await lease.reset(
+            episode=self.key.id, task=self.task, seed=seed, deadline=limits.reset
+        )
+        outcome = await self._turns(lease, observation)
+        self.state_check = await lease.evaluate(deadline=limits.evaluate)
+        return outcome
+
+    async def _turns(self, lease: Lease, observation: Observation) -> Outcome:
+        text, images = await self._see(observation, first=True)
+        limit = min(self.settings.max_turns, self.task.max_turns or self.settings.max_turns)
+        for index in range(limit):
+            context = self._context
+            assert context is not None
+            context.observe(text, images)
+            if context.tokens + self.settings.max_new_tokens > self.settings.max_context:
+                return Outcome.CONTEXT_OVERFLOW
+            start = time.monotonic()
+            answer, cut = await self._answer(index)
+            generated = time.monotonic()
+            turn = Turn(
+                index=index,
+                observation=text,
+                images=tuple(image.digest for image in images),
+                response=answer,
+                segment=context.segment,
+                generate_seconds=generated - start,
+            )
+            parsed = cut or self.tools.space.parse(self._spoken(answer), self._schemas)
+            if isinstance(parsed, ParseError):
+                self.turns.append(dataclasses.replace(turn, error=parsed.message))
+                self._errors += 1
+                if self._errors >= self.settings.max_error_turns:
+                    return Outcome.AGENT_ERROR
+                text, images = self.tools.space.observation_text(parsed.message), []
+                continue
+            observation, ended = await self._act(lease, turn, parsed)
+            if ended:
+                return Outcome.COMPLETED
+            if observation.truncated:
+                return Outcome.MAX_TURNS
+            text, images = await self._see(observation)
+        return Outcome.MAX_TURNS
+
+    async def _answer(self, index: int) -> tuple[str, ParseError | None]:
+        context, chat = self._context, self.tools.chat
+        assert context is not None
+        generation = await self.tools.generate(self._request(index, context))
+        if generation.finish == "abort":
+            raise ModelServerError("aborted the request", kind="aborted")
+        if generation.prompt_tokens != context.tokens:
+            raise ContractBroken(
+                f"the model server counts {generation.prompt_tokens} prompt tokens, "
+                f"the rollouter {context.tokens}: image expansion or chat format differ"
+            )
+        ids = [int(token) for token in generation.ids]
+        kept = context.sampled(ids, generation.logprobs.tolist(), generation.versions.tolist())
+        text = chat.decode(kept)
+        if len(kept) < len(ids):
+            return text, ParseError("the answer held a reserved image token; answer again")
+        if not kept or kept[-1] != chat.end_id:
+            return text, ParseError(
+                "the answer was cut off at the token limit; answer more briefly"
+            )
+        return text, None
+
+    def _request(self, index: int, context: TokenContext) -> GenerateRequest:
+        key, settings = self.key, self.settings
+        return GenerateRequest(
+            rid=f"{key.id}-{index}",
+            ids=context.ids,
+            images=[
+                ImageFile(self.tools.images.path(image.digest, image.extension), image.digest)
+                for image in context.images
+            ],
+            sampling=Sampling(
+                temperature=settings.temperature,
+                max_new_tokens=settings.max_new_tokens,
+                stop_token_ids=self.tools.chat.stop_ids,
+                seed=seed_of(settings.seed, self.task.id, key.member, key.attempt, index),
+            ),
+        )
+
+    async def _act(
+        self, lease: Lease, turn: Turn, calls: Sequence[Call]
+    ) -> tuple[Observation, bool]:
+        start, reward, ended = time.monotonic(), 0.0, False
+        pixel_calls = []
+        for call in calls:
+            pixel = self.tools.space.to_pixels(call, *self._size)
+            pixel_calls.append(pixel.to_json())
+            observation = await lease.step(
+                step=self._steps, action=pixel.to_json(), deadline=self.settings.deadlines.step
+            )
+            self._steps += 1
+            reward += observation.reward
+            ended = call.ends or observation.terminated
+            if ended or observation.truncated:
+                break
+        self.turns.append(
+            dataclasses.replace(
+                turn,
+                calls=tuple(call.to_json() for call in calls),
+                pixel_calls=tuple(pixel_calls),
+                reward=reward,
+                step_seconds=time.monotonic() - start,
+            )
+        )
+        return observation, ended
+
+    async def _see(
+        self, observation: Observation, *, first: bool = False
+    ) -> tuple[str, list[StoredImage]]:
+        """Store the images, update the callable tools, and word the observation."""
+        images = [await self._store(observation, k) for k in range(len(observation.images))]
+        if observation.images:
+            self._size = (observation.images[-1].width, observation.images[-1].height)
+        self._shown += images
+        space = self.tools.space
+        text = space.observation_text(observation.text) if observation.text else ""
+        changed = observation.tools is not None and observation.tools != self._schemas
+        if observation.tools is not None:
+            self._schemas = observation.tools
+        if first:
+            prompt = space.system_prompt(self.task, self._schemas)
+            self._context = TokenContext(self.tools.chat, self.tools.vision, prompt)
+            return "\n".join(filter(None, (self.task.goal, text))), images
+        if changed and self._context is not None:
+            if self.settings.tools_in == "system":
+                self._context.fork(space.system_prompt(self.task, self._schemas))
+            else:
+                text += space.observation_text(_tool_message(self._schemas))
+        return text, images
+
+    async def _store(self, observation: Observation, index: int) -> StoredImage:
+        image = observation.images[index]
+        return await asyncio.to_thread(
+            _store, self.tools.images, self.tools.vision, image.data, image
+        )
+
+    def _spoken(self, answer: str) -> str:
+        end = self.tools.chat.decode([self.tools.chat.end_id])
+        return answer.removesuffix(end)
+
+
+async def attributed(
+    play: Callable[[], Awaitable[Outcome]], instance: str = ""
+) -> tuple[Outcome, Failure | None]:
+    """Run, and turn what is raised into a typed outcome with its failure.
+
+    Raises:
+        asyncio.CancelledError: passed on.
+        ContractBroken: passed on; no data of such a run may be trained on.
+    """
+    try:
+        return await play(), None
+    except EnvironmentFailure as error:
+        failure = Failure(error.phase, error.kind, error.what, error.log_tail, instance)
+        late = error.kind == "timeout"
+        return (Outcome.TIMEOUT if late else Outcome.ENVIRONMENT_FAILURE), failure
+    except ModelServerError as error:
+        failure = Failure("generate", error.kind, error.what)
+        late = error.kind == "timeout"
+        return (Outcome.TIMEOUT if late else Outcome.MODEL_FAILURE), failure
+    except ContractBroken:
+        raise
+    except Exception as error:
+        tail = "".join(traceback.format_exception(error)[-6:])
+        return Outcome.INTERNAL_FAILURE, Failure(
+            "internal", type(error).__name__, str(error).split("\n")[0], tail, instance
+        )
+
+
+def _store(images: ImageStore, vision: VisionSize, data: bytes, image: Any) -> StoredImage:
+    fitted = fit_image(data, image.width, image.height, image.format, vision)
+    digest = images.put(fitted.data, fitted.extension)
+    return StoredImage(digest, fitted.extension, fitted.width, fitted.height)
+
+
+def _tool_message(schemas: Sequence[Mapping[str, Any]]) -> str:
+    names = ", ".join(str(s.get("function", s).get("name", "?")) for s in schemas)
+    return f"callable tools now: {names}"

@@ -1,0 +1,76 @@
+"""Held-out episodes: the current weights on tasks never trained on, outside the ledger."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from mintact_platform.records.task import Task
+from mintact_platform.rollouts.episode import EpisodeKey
+from mintact_platform.rollouts.rollouter import Judged, Rollouter
+from mintact_platform.storage import ledger
+from mintact_platform.storage.directory import RunDirectory
+
+
+@dataclass(frozen=True, slots=True)
+class HeldOut:
+    """Successes over judged episodes of one domain; masked ones are counted apart."""
+
+    successes: int
+    episodes: int
+    masked: int
+
+    @property
+    def rate(self) -> float:
+        """Success rate over judged episodes, 0.0 without any."""
+        return self.successes / self.episodes if self.episodes else 0.0
+
+
+async def held_out(
+    rollouter: Rollouter,
+    directory: RunDirectory,
+    tasks: Mapping[str, Sequence[Task]],
+    *,
+    step: int,
+    label: str,
+    temperature: float | None = None,
+) -> dict[str, HeldOut]:
+    """Play one episode a task, judge it, record it in `evaluations`.
+
+    Args:
+        rollouter: plays and judges.
+        directory: where episodes are recorded.
+        tasks: held-out tasks by domain.
+        step: trainer step of the weights.
+        label: `before`, `progress`, `after`, …
+        temperature: None takes the rollout's; 0 is greedy.
+    """
+
+    async def one(domain: str, task: Task) -> Judged:
+        key = EpisodeKey(rollouter.ids())
+        trajectory = await rollouter.play(domain, task, key, temperature=temperature)
+        path = await asyncio.to_thread(directory.trajectories.save, trajectory)
+        judged = await rollouter.judge(domain, trajectory)
+        await directory.database.write(
+            ledger.add_evaluation(
+                trajectory,
+                path,
+                step=step,
+                label=label,
+                verdict=judged.verdict,
+                reward=judged.reward if judged.live else None,
+            )
+        )
+        return judged
+
+    async def domain_of(domain: str, chosen: Sequence[Task]) -> HeldOut:
+        async with asyncio.TaskGroup() as group:
+            running = [group.create_task(one(domain, task)) for task in chosen]
+        judged = [task.result() for task in running]
+        live = [j for j in judged if j.live]
+        return HeldOut(sum(j.reward > 0 for j in live), len(live), len(judged) - len(live))
+
+    async with asyncio.TaskGroup() as group:
+        started = {d: group.create_task(domain_of(d, chosen)) for d, chosen in tasks.items()}
+    return {domain: task.result() for domain, task in started.items()}

@@ -1,0 +1,1 @@
+"""The paper's mechanisms as pure state machines, and the wiring of a run."""

@@ -1,0 +1,144 @@
+"""Everything a run file names, looked up and checked before anything is created or started."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+from packaging.requirements import InvalidRequirement, Requirement
+
+from mintact_platform.actions.space import ActionSpace
+from mintact_platform.config import DomainSection, Plugin, RunConfig
+from mintact_platform.errors import ConfigurationError
+from mintact_platform.models.chat import ChatFormat, check_prefix, load_chat
+from mintact_platform.models.vision import VisionSize
+from mintact_platform.registry import parameters
+from mintact_platform.registry.names import Registry
+
+
+@dataclass(frozen=True)
+class DomainPlan:
+    """A domain's plugins, bound to their parameters."""
+
+    space: ActionSpace
+    judge: Callable[..., Any]
+    judge_name: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A checked run: calling what is in here cannot fail for a wrong name or parameter."""
+
+    config: RunConfig
+    registry: Registry
+    chat: ChatFormat
+    vision: VisionSize
+    domains: Mapping[str, DomainPlan]
+    engine: Callable[[], Any]
+    mixture: Callable[[Mapping[str, int]], Any]
+    flow: Callable[[Mapping[str, int]], Any]
+
+
+def plan(config: RunConfig, registry: Registry, *, domains: bool = True) -> Plan:
+    """Look everything up.
+
+    Args:
+        config: the run.
+        registry: installed plugins.
+        domains: whether the run needs one.
+
+    Raises:
+        ConfigurationError: a missing model, a wrong parameter, a binary an environment needs.
+        PluginError: a name no plugin registers, or a required plugin that is missing.
+    """
+    require(config.required_plugins)
+    model = Path(config.model.path)
+    if not config.model.path or not (model / "config.json").is_file():
+        raise ConfigurationError(
+            f"no model in {config.model.path!r}",
+            where="model.path",
+            next="give a directory with config.json, model.safetensors and tokenizer.json",
+        )
+    if domains and not config.domains:
+        raise ConfigurationError(
+            "no domain", where="domains", next="add a [domains.<name>] section"
+        )
+    chat = load_chat(config.model.chat, model, registry)
+    check_prefix(chat)
+    schedule, rollout = config.schedule, config.rollout
+    _known("trainers", config.trainer.name, config.trainer.params, registry)
+    registry.get("presets", config.objective.preset)
+    return Plan(
+        config=config,
+        registry=registry,
+        chat=chat,
+        vision=VisionSize.read(model, config.model.image_area),
+        domains={n: _domain(n, section, registry) for n, section in config.domains.items()},
+        engine=_known("rollout_engines", rollout.engine, rollout.params, registry),
+        mixture=_chosen("mixtures", schedule.mixture, registry),
+        flow=_chosen("flow_controls", schedule.flow_control, registry),
+    )
+
+
+def require(needs: list[str]) -> None:
+    """Check `required_plugins`, e.g. `mintact-env-desktop>=0.2`, against what is installed."""
+    for text in needs:
+        try:
+            need = Requirement(text)
+            found = version(need.name)
+        except InvalidRequirement:
+            raise ConfigurationError(
+                f"cannot read {text!r}", where="required_plugins", next="write name>=version"
+            ) from None
+        except PackageNotFoundError:
+            raise ConfigurationError(
+                f"{text} is not installed", where="required_plugins", next=f"pip install '{text}'"
+            ) from None
+        if not need.specifier.contains(found, prereleases=True):
+            raise ConfigurationError(
+                f"{text} is required, {found} is installed",
+                where="required_plugins",
+                next=f"pip install '{text}'",
+            )
+
+
+def _domain(name: str, section: DomainSection, registry: Registry) -> DomainPlan:
+    where = f"domains.{name}"
+    metadata: Mapping[str, Any] = {}
+    if ":" not in section.environment:
+        target = registry.get("environments", section.environment)
+        parameters.check(target, section.params, where=f"{where}.params")
+        metadata = getattr(target, "metadata", {}).get("mintact", {})
+        missing = getattr(target, "missing", None)
+        if not section.servers and missing is not None and (what := missing()):
+            raise ConfigurationError(
+                f"environment {section.environment!r} cannot run here: {what}",
+                where=where,
+                next="install it, or leave the domain out of the run file",
+            )
+    choice = section.action_space
+    if choice is None:
+        if "action_space" not in metadata:
+            raise ConfigurationError(
+                f"environment {section.environment!r} names no action space",
+                where=where,
+                next="add action_space = '…' to the domain",
+            )
+        choice = Plugin(name=metadata["action_space"])
+    space = _known("action_spaces", choice.name, choice.params, registry)()
+    judge = _known("judges", section.judge.name, section.judge.params, registry)
+    return DomainPlan(space, judge, section.judge.name)
+
+
+def _chosen(kind: str, choice: Plugin, registry: Registry) -> Callable[..., Any]:
+    return _known(kind, choice.name, choice.params, registry)
+
+
+def _known(
+    kind: str, name: str, params: Mapping[str, Any], registry: Registry
+) -> Callable[..., Any]:
+    target = registry.get(kind, name)
+    return parameters.bind(target, params, where=f"{kind.removesuffix('s')} {name!r}")

@@ -1,0 +1,338 @@
+"""A training run from start, or from where it stopped, to its last step."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+
+from mintact_platform import config as configuration
+from mintact_platform.config import RunConfig
+from mintact_platform.errors import ConfigurationError
+from mintact_platform.models.protocol import WeightsRef
+from mintact_platform.records.task import Task
+from mintact_platform.registry.names import Registry
+from mintact_platform.rollouts.heldout import held_out
+from mintact_platform.rollouts.seeds import seed_of
+from mintact_platform.scheduler import resume as recovery
+from mintact_platform.scheduler.changes import Changes
+from mintact_platform.scheduler.consume import Consumer
+from mintact_platform.scheduler.evaluate import held_out_tasks
+from mintact_platform.scheduler.observe import Observers
+from mintact_platform.scheduler.plan import Plan, plan
+from mintact_platform.scheduler.preflight import preflight
+from mintact_platform.scheduler.produce import OpenGroup, Producer
+from mintact_platform.scheduler.progress import Display
+from mintact_platform.scheduler.runtime import Runtime, running
+from mintact_platform.scheduler.seat import TrainerSeat
+from mintact_platform.scheduler.state import Scheduler
+from mintact_platform.scheduler.status import Status
+from mintact_platform.scheduler.synchronizer import ParameterSynchronizer
+from mintact_platform.scheduler.tasks import TaskStream, task_set
+from mintact_platform.storage import ledger
+from mintact_platform.storage.directory import RunDirectory
+
+CHANGEABLE = ("trainer.steps", "evaluation.", "deadlines.", "rollout.active", "schedule.", "name")
+"""Settings a resumed run may change; any other would make its past and future two runs."""
+
+
+async def train(
+    config: RunConfig, *, runs: Path, resume: bool, registry: Registry, display: Display
+) -> int:
+    """Train to the last step; everything is recorded in `runs/<name>/`.
+
+    Args:
+        config: the checked run file.
+        runs: where runs lie.
+        resume: go on with an existing run.
+        registry: installed plugins.
+        display: told about progress.
+
+    Returns:
+        The exit code.
+
+    Raises:
+        MintactError: bad input before anything is touched; a failure of the run later.
+    """
+    checked = plan(config, registry)
+    directory = open_run(config, runs, registry, resume=resume)
+    try:
+        directory.lock()
+        await Training(checked, directory, display, resume=resume).run()
+    finally:
+        directory.close()
+    return 0
+
+
+def open_run(config: RunConfig, runs: Path, registry: Registry, *, resume: bool) -> RunDirectory:
+    """Create the run's directory, or open it to go on with it.
+
+    Raises:
+        StorageError: it exists without `resume`, or is missing with it.
+        ConfigurationError: it was started with settings that may not change.
+    """
+    path = (runs / config.name).absolute()
+    if resume:
+        directory = RunDirectory.open(path, writable=True)
+        try:
+            _same(directory, config)
+        except BaseException:
+            directory.close()
+            raise
+        return directory
+    return RunDirectory.create(
+        path,
+        config_toml=configuration.dump(config),
+        plugins=registry.versions(),
+        metadata={"verb": "train", "seed": str(config.seed)},
+    )
+
+
+class Training:
+    """One start of a training run.
+
+    Args:
+        checked: the plan.
+        directory: locked by this process.
+        display: told about progress.
+        resume: whether the directory may hold earlier work.
+    """
+
+    def __init__(
+        self, checked: Plan, directory: RunDirectory, display: Display, *, resume: bool
+    ) -> None:
+        self.plan, self.config = checked, checked.config
+        self.directory, self.display, self.resume = directory, display, resume
+        self.incarnation = directory.begin_incarnation()
+        self.changes = Changes()
+        self.scores: list[float] = []
+
+    async def run(self) -> None:
+        """Start everything, train, evaluate, stop everything."""
+        async with AsyncExitStack() as stack:
+            self.display.message(f"starting {self.config.name} in {self.directory.path}")
+            seat = TrainerSeat(
+                self.plan, self.directory, self.incarnation, say=self.display.message
+            )
+            stack.push_async_callback(seat.close)
+            recovered = await seat.start()
+            weights = self._weights(recovered.version)
+            runtime = await stack.enter_async_context(
+                running(self.plan, self.directory, weights, incarnation=self.incarnation)
+            )
+            observers = Observers(self.plan.registry)
+            stack.callback(observers.close)
+            tasks = {n: task_set(self.plan.registry, d) for n, d in self.config.domains.items()}
+            await preflight(
+                runtime,
+                seat.process,
+                {name: (some[0], some[1 % len(some)]) for name, some in tasks.items()},
+                version=recovered.version,
+                say=self.display.message,
+            )
+            await self._evaluate(runtime, recovered.step, "before")
+            step = await self._train(runtime, seat, recovered, observers, tasks)
+            await self._evaluate(runtime, step, "after")
+
+    def _weights(self, version: int) -> WeightsRef:
+        path = self.directory.weights(version) if version else Path(self.config.model.path)
+        return WeightsRef(path, version)
+
+    async def _train(
+        self,
+        runtime: Runtime,
+        seat: TrainerSeat,
+        recovered: recovery.Recovered,
+        observers: Observers,
+        tasks: Mapping[str, Sequence[Task]],
+    ) -> int:
+        scheduler = self._scheduler(recovered)
+        reopened = await self._reopen(runtime, scheduler)
+        producer = Producer(
+            self.config,
+            scheduler,
+            runtime.rollouter,
+            self.directory,
+            streams=self._streams(tasks),
+            hooks=self.plan.registry.manager.hook,
+            observers=observers,
+            changes=self.changes,
+        )
+        synchronizer = ParameterSynchronizer(
+            runtime.gate,
+            seat,
+            self.directory,
+            self.config.deadlines,
+            version=recovered.version,
+        )
+        status = Status(self.config, self.directory, scheduler, producer, runtime, self.display)
+
+        async def after_step(step: int, pushed: bool) -> bool:
+            await status.record(step)
+            return pushed and await self._progress(runtime, step)
+
+        consumer = Consumer(
+            self.config,
+            scheduler,
+            seat,
+            synchronizer,
+            self.directory,
+            observers=observers,
+            changes=self.changes,
+            after_step=after_step,
+            say=self.display.message,
+            step=recovered.step,
+            since_push=recovered.since_push,
+        )
+        status.consumer = consumer
+        await self._together(producer, consumer, status, reopened)
+        return consumer.step
+
+    async def _together(
+        self,
+        producer: Producer,
+        consumer: Consumer,
+        status: Status,
+        reopened: Sequence[OpenGroup],
+    ) -> None:
+        """Run until the consumer is done, or until either side fails."""
+        producing = asyncio.create_task(producer.run(reopened), name="producer")
+        consuming = asyncio.create_task(consumer.run(), name="consumer")
+        watching = asyncio.create_task(status.run(), name="status")
+        everything = (producing, consuming, watching)
+        try:
+            await asyncio.wait(everything, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for task in everything:
+                task.cancel()
+            await asyncio.gather(*everything, return_exceptions=True)
+        for task in everything:
+            if not task.cancelled() and (error := task.exception()) is not None:
+                raise error
+        opened = self.directory.database.read("select id from groups where fate = 'open'")
+        if opened:
+            await self.directory.database.write(
+                ledger.set_fate([row["id"] for row in opened], "cancelled", "the run ended")
+            )
+
+    def _scheduler(self, recovered: recovery.Recovered) -> Scheduler:
+        config, schedule = self.config, self.config.schedule
+        quotas = config.quotas
+        scheduler = Scheduler(
+            quotas,
+            mixture=self.plan.mixture(quotas),
+            flow=self.plan.flow(quotas),
+            capacity_batches=schedule.capacity_batches,
+            eviction=schedule.eviction,
+            fallback_after=schedule.fallback_after,
+            max_staleness=schedule.max_staleness,
+            on_stale=schedule.on_stale,
+            sync_every=config.sync.every,
+            mode=schedule.mode,
+        )
+        now = asyncio.get_running_loop().time()
+        scheduler.restore(
+            recovery.queued_groups(self.directory, now),
+            recovery.accepted_counts(self.directory),
+            recovered.step,
+            recovered.version,
+            recovered.since_push,
+        )
+        return scheduler
+
+    async def _reopen(self, runtime: Runtime, scheduler: Scheduler) -> list[OpenGroup]:
+        """Groups open at the kill: judge what was not judged; only missing members run again."""
+        groups = []
+        for group, unjudged in recovery.open_groups(self.directory):
+            scheduler.group_started(group.id, group.domain)
+            for waiting in unjudged:
+                judged = await runtime.rollouter.judge(group.domain, waiting.trajectory)
+                await self.directory.database.write(
+                    ledger.set_verdict(
+                        judged.trajectory.id,
+                        judged.verdict,
+                        judged.reward if judged.live else None,
+                        outcome=judged.outcome,
+                        failure=judged.failure,
+                    )
+                )
+                if judged.live:
+                    group.kept[judged.trajectory.member] = judged
+            groups.append(group)
+        return groups
+
+    def _streams(self, tasks: Mapping[str, Sequence[Task]]) -> dict[str, TaskStream]:
+        opened = recovery.opened_counts(self.directory)
+        return {
+            name: TaskStream(
+                some, seed=seed_of(self.config.seed, "tasks", name), position=opened.get(name, 0)
+            )
+            for name, some in tasks.items()
+        }
+
+    async def _evaluate(self, runtime: Runtime, step: int, label: str) -> None:
+        evaluation = self.config.evaluation
+        if not evaluation.episodes:
+            return
+        done = self.directory.database.read(
+            "select count(*) n from evaluations where label = ? and step = ?", (label, step)
+        )
+        if done[0]["n"] or (label == "before" and step):
+            return
+        await self._held_out(runtime, step, label, evaluation.episodes)
+
+    async def _progress(self, runtime: Runtime, step: int) -> bool:
+        """A check along the way; true once the mean reached `stop_at` twice in a row."""
+        evaluation = self.config.evaluation
+        if not evaluation.every or step % evaluation.every:
+            return False
+        rates = await self._held_out(runtime, step, "progress", evaluation.progress_episodes)
+        self.scores.append(sum(rates.values()) / len(rates))
+        goal = evaluation.stop_at
+        return goal is not None and len(self.scores) > 1 and min(self.scores[-2:]) >= goal
+
+    async def _held_out(
+        self, runtime: Runtime, step: int, label: str, episodes: int
+    ) -> dict[str, float]:
+        self.display.message(f"evaluating {episodes} held-out tasks a domain ({label})")
+        results = await held_out(
+            runtime.rollouter,
+            self.directory,
+            held_out_tasks(self.plan, episodes),
+            step=step,
+            label=label,
+            temperature=self.config.evaluation.temperature,
+        )
+        rates = {domain: result.rate for domain, result in results.items()}
+        shown = ", ".join(f"{d} {100 * rate:.0f} %" for d, rate in rates.items())
+        self.display.message(f"step {step}: held-out success {shown}")
+        return rates
+
+
+def _same(directory: RunDirectory, config: RunConfig) -> None:
+    recorded = tomllib.loads((directory.path / "config.toml").read_text())
+    before = _flat(configuration.parse(recorded, where="config.toml").model_dump(mode="json"))
+    now = _flat(config.model_dump(mode="json"))
+    changed = [
+        key
+        for key in sorted({*before, *now})
+        if before.get(key) != now.get(key) and not key.startswith(CHANGEABLE)
+    ]
+    if changed:
+        raise ConfigurationError(
+            f"the run was started with another {', '.join(changed[:3])}",
+            where=str(directory.path),
+            next="resume with the same settings, or give the new run another name",
+        )
+
+
+def _flat(values: object, prefix: str = "") -> dict[str, str]:
+    if not isinstance(values, dict) or not values:
+        return {prefix.rstrip("."): json.dumps(values, sort_keys=True)}
+    flat: dict[str, str] = {}
+    for key, value in values.items():
+        flat.update(_flat(value, f"{prefix}{key}."))
+    return flat

@@ -1,0 +1,160 @@
+"""The rollout side of a run, started and stopped together."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from mintact_platform.config import RunConfig
+from mintact_platform.environments.manager import EnvironmentManager, PoolSpec
+from mintact_platform.judging.runner import JudgeRunner
+from mintact_platform.models.gate import Gate
+from mintact_platform.models.protocol import EngineSpec, RolloutEngine, WeightsRef
+from mintact_platform.rollouts.episode import EpisodeSettings
+from mintact_platform.rollouts.rollouter import DomainTools, Rollouter
+from mintact_platform.scheduler.plan import Plan
+from mintact_platform.storage.directory import RunDirectory
+from mintact_platform.training.trainer import TrainerSpec
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """What is running."""
+
+    plan: Plan
+    directory: RunDirectory
+    manager: EnvironmentManager
+    engine: RolloutEngine
+    gate: Gate
+    rollouter: Rollouter
+
+
+@asynccontextmanager
+async def running(
+    plan: Plan, directory: RunDirectory, weights: WeightsRef, *, incarnation: int
+) -> AsyncIterator[Runtime]:
+    """Start environment servers and model servers at once; leave nothing behind."""
+    config = plan.config
+    manager = EnvironmentManager(
+        pools(config),
+        deadlines=config.deadlines,
+        log_directory=directory.logs,
+        incarnation=incarnation,
+    )
+    engine: RolloutEngine = plan.engine()
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(_shielded, manager.close)
+        stack.push_async_callback(_shielded, engine.close)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(manager.start())
+            group.create_task(engine.start(engine_spec(config, directory, weights, incarnation)))
+        gate = Gate(engine)
+        yield Runtime(
+            plan, directory, manager, engine, gate, rollouter(plan, directory, manager, gate)
+        )
+
+
+def rollouter(
+    plan: Plan, directory: RunDirectory, manager: EnvironmentManager, gate: Gate
+) -> Rollouter:
+    """The rollouter of a plan."""
+    config = plan.config
+    domains = {
+        name: DomainTools(
+            space=domain.space,
+            judge=JudgeRunner(
+                domain.judge, name=domain.judge_name, deadline=config.deadlines.judge
+            ),
+            settings=settings(config, name),
+        )
+        for name, domain in plan.domains.items()
+    }
+    return Rollouter(
+        domains,
+        manager,
+        gate,
+        chat=plan.chat,
+        vision=plan.vision,
+        images=directory.images,
+        active=config.rollout.active,
+    )
+
+
+def pools(config: RunConfig) -> dict[str, PoolSpec]:
+    """One pool a domain."""
+    return {
+        name: PoolSpec(
+            environment=section.environment,
+            params=section.params,
+            instances=section.instances,
+            servers=tuple(section.servers),
+            python=section.python,
+            image_format=section.image_format,
+        )
+        for name, section in config.domains.items()
+    }
+
+
+def settings(config: RunConfig, domain: str) -> EpisodeSettings:
+    """How episodes of a domain are played."""
+    rollout = config.rollout
+    return EpisodeSettings(
+        temperature=rollout.temperature,
+        max_new_tokens=rollout.max_new_tokens,
+        max_context=rollout.max_context,
+        max_turns=config.domains[domain].max_turns,
+        max_error_turns=rollout.max_error_turns,
+        tools_in=rollout.tools_in,
+        deadlines=config.deadlines,
+        seed=config.seed,
+    )
+
+
+def engine_spec(
+    config: RunConfig, directory: RunDirectory, weights: WeightsRef, incarnation: int
+) -> EngineSpec:
+    """What the rollout engine is told."""
+    return EngineSpec(
+        weights=weights,
+        run_directory=directory.path.resolve(),
+        temperature=config.rollout.temperature,
+        active=config.rollout.active,
+        image_transport=config.rollout.image_transport,
+        deadline=config.deadlines.start,
+        generate_deadline=config.deadlines.generate,
+        incarnation=incarnation,
+        deterministic=config.rollout.deterministic,
+        extra={"mark": mark(incarnation, "engine")},
+    )
+
+
+def trainer_spec(config: RunConfig, directory: RunDirectory, incarnation: int) -> TrainerSpec:
+    """What the trainer is told."""
+    return TrainerSpec(
+        model_path=str(Path(config.model.path).resolve()),
+        run_directory=str(directory.path.resolve()),
+        trainer=config.trainer.model_dump(mode="json"),
+        objective=config.objective.model_dump(mode="json"),
+        image_area=config.model.image_area,
+        incarnation=incarnation,
+        group_size=config.rollout.group_size,
+        seed=config.seed,
+    )
+
+
+def mark(incarnation: int, part: str) -> str:
+    """Marks the child processes of this start of the scheduler."""
+    return f"mintact-{os.getpid()}-{incarnation}-{part}"
+
+
+async def _shielded(close: object) -> None:
+    task = asyncio.ensure_future(close())  # type: ignore[operator]
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await task
+        raise

@@ -1,0 +1,203 @@
+"""A supervised stage: registered demonstrations through the trainer, gated by greedy success."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+
+from mintact_platform import config as configuration
+from mintact_platform.actions.space import ActionSpace
+from mintact_platform.config import RunConfig
+from mintact_platform.datasets.shards import write_rows
+from mintact_platform.datasets.supervised import Renderer, Source, batch, sources
+from mintact_platform.errors import ConfigurationError
+from mintact_platform.models.protocol import WeightsRef
+from mintact_platform.registry import parameters
+from mintact_platform.registry.names import Registry
+from mintact_platform.rollouts.heldout import HeldOut, held_out
+from mintact_platform.scheduler.evaluate import held_out_tasks
+from mintact_platform.scheduler.plan import Plan, plan
+from mintact_platform.scheduler.progress import Display, Snapshot
+from mintact_platform.scheduler.runtime import mark, running, trainer_spec
+from mintact_platform.storage import ledger
+from mintact_platform.storage.directory import RunDirectory
+from mintact_platform.training.process import TrainerProcess
+from mintact_platform.training.trainer import SupervisedRequest
+
+
+async def supervise(config: RunConfig, *, runs: Path, registry: Registry, display: Display) -> int:
+    """Fine-tune on `sft.data`; the weights lie in `runs/<name>/model/` afterwards.
+
+    Returns:
+        0, or 1 when the gate was missed.
+
+    Raises:
+        MintactError: bad input before anything is touched; a failure of the trainer later.
+    """
+    checked = plan(config, registry, domains=config.sft.gate is not None)
+    data = sources(config.sft.data, registry)
+    directory = RunDirectory.create(
+        (runs / config.name).absolute(),
+        config_toml=configuration.dump(config),
+        plugins=registry.versions(),
+        metadata={"verb": "sft", "seed": str(config.seed)},
+    )
+    try:
+        directory.lock()
+        return await SupervisedStage(checked, directory, data, display).run()
+    finally:
+        directory.close()
+
+
+def learning_rate(config: RunConfig, step: int) -> float:
+    """Linear warm-up, then linear decay to `final_lr_share`, which further steps keep."""
+    sft = config.sft
+    rise = min(1.0, step / max(sft.warmup, 1))
+    fall = max(sft.final_lr_share, 1 - (step - 1) / sft.steps)
+    return sft.lr * rise * fall
+
+
+class SupervisedStage:
+    """One supervised stage.
+
+    Args:
+        checked: the plan.
+        directory: locked by this process.
+        data: where demonstrations come from.
+        display: told about progress.
+    """
+
+    def __init__(
+        self, checked: Plan, directory: RunDirectory, data: Sequence[Source], display: Display
+    ) -> None:
+        self.plan, self.config, self.directory = checked, checked.config, directory
+        self.data, self.display = data, display
+        self.incarnation = directory.begin_incarnation()
+        self.renderer = Renderer(checked.chat, checked.vision, self._space)
+        self._spaces: dict[str, ActionSpace] = {}
+        self._started = time.monotonic()
+
+    async def run(self) -> int:
+        """Train, gate, export."""
+        sft = self.config.sft
+        async with self._trainer() as trainer:
+            await self._steps(trainer, 1, sft.steps)
+            passed, last = await self._gate(trainer, 0), sft.steps
+            for attempt in range(sft.gate_rounds if not passed else 0):
+                await self._steps(trainer, last + 1, last + sft.gate_steps)
+                last += sft.gate_steps
+                passed = await self._gate(trainer, attempt + 1)
+                if passed:
+                    break
+            await self._export(trainer, self.directory.path / "model")
+        self.display.message(f"weights in {self.directory.path / 'model'}")
+        return 0 if passed else 1
+
+    @asynccontextmanager
+    async def _trainer(self) -> AsyncIterator[TrainerProcess]:
+        spec = trainer_spec(self.config, self.directory, self.incarnation)
+        async with AsyncExitStack() as stack:
+            trainer = await TrainerProcess.start(
+                self.config.trainer.name,
+                self.config.trainer.params,
+                spec,
+                log=self.directory.logs / "trainer.log",
+                mark=mark(self.incarnation, "trainer"),
+                deadline=self.config.deadlines.start,
+                versions=self.plan.registry.versions(),
+            )
+            stack.push_async_callback(trainer.close)
+            yield trainer
+
+    async def _steps(self, trainer: TrainerProcess, first: int, last: int) -> None:
+        """Train while the next batch is being rendered."""
+        rendering = asyncio.create_task(asyncio.to_thread(self._render, first))
+        try:
+            for step in range(first, last + 1):
+                rows = await rendering
+                if step < last:
+                    rendering = asyncio.create_task(asyncio.to_thread(self._render, step + 1))
+                report = await trainer.supervised(
+                    SupervisedRequest(
+                        step, rows, learning_rate(self.config, step), self.config.sft.params
+                    ),
+                    deadline=self.config.deadlines.train,
+                )
+                await self.directory.database.write(
+                    ledger.metric("sft/loss", "", report.loss, time.time())
+                )
+                Path(rows[0].rpartition("#")[0]).unlink()
+                self._show(step, last, report.loss)
+        finally:
+            rendering.cancel()
+            await asyncio.gather(rendering, return_exceptions=True)
+
+    def _render(self, step: int) -> tuple[str, ...]:
+        chosen = batch(self.data, step=step, size=self.config.sft.batch, seed=self.config.seed)
+        rows = [row for demonstration in chosen for row in self.renderer.rows(demonstration)]
+        return write_rows(self.directory.path / "supervised" / f"{step}.safetensors", rows)
+
+    def _space(self, name: str) -> ActionSpace:
+        """The action space of a name, with the parameters the run's domains give it."""
+        if name not in self._spaces:
+            params = self.config.sft.action_spaces.get(name, {})
+            for section in self.config.domains.values():
+                if section.action_space is not None and section.action_space.name == name:
+                    params = section.action_space.params
+            target = self.plan.registry.get("action_spaces", name)
+            self._spaces[name] = parameters.bind(target, params, where=f"action space {name!r}")()
+        return self._spaces[name]
+
+    async def _gate(self, trainer: TrainerProcess, attempt: int) -> bool:
+        """Greedy success of every domain on validation tasks."""
+        sft = self.config.sft
+        if sft.gate is None:
+            return True
+        path = self.directory.weights(attempt)
+        await self._export(trainer, path)
+        async with running(
+            self.plan, self.directory, WeightsRef(path, attempt), incarnation=self.incarnation
+        ) as runtime:
+            results = await held_out(
+                runtime.rollouter,
+                self.directory,
+                held_out_tasks(self.plan, sft.gate_episodes, split="validation"),
+                step=sft.steps + attempt * sft.gate_steps,
+                label="gate",
+                temperature=0.0,
+            )
+        shown = ", ".join(f"{name} {100 * r.rate:.0f} %" for name, r in results.items())
+        passed = self._passes(results)
+        self.display.message(
+            f"gate: greedy success {shown}: {'passed' if passed else f'below {sft.gate:.0%}'}"
+        )
+        return passed
+
+    def _passes(self, results: dict[str, HeldOut]) -> bool:
+        gate = self.config.sft.gate or 0.0
+        silent = [name for name, result in results.items() if not result.episodes]
+        if silent:
+            raise ConfigurationError(
+                f"no episode of {', '.join(silent)} could be judged",
+                where="gate",
+                next=f"mintact show {self.directory.path.name}",
+            )
+        return all(result.rate >= gate for result in results.values())
+
+    async def _export(self, trainer: TrainerProcess, path: Path) -> None:
+        await trainer.export(0, str(path), deadline=self.config.deadlines.push)
+
+    def _show(self, step: int, last: int, loss: float) -> None:
+        self.display.update(
+            Snapshot(
+                name=self.config.name,
+                step=step,
+                steps=last,
+                seconds=time.monotonic() - self._started,
+                loss=loss,
+                phase="supervised",
+            )
+        )

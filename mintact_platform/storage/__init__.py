@@ -1,0 +1,1 @@
+"""The run directory: images, database, checkpoints, export."""

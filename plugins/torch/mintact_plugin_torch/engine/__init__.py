@@ -1,0 +1,1 @@
+"""The embedded model server: SGLang's routes in front of transformers weights."""

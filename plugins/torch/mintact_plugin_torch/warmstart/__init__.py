@@ -1,0 +1,1 @@
+"""From nothing to a small policy: tokenizer, tiny model, alignment, attention guidance."""
