@@ -88,6 +88,26 @@ class CheckpointCorrupt(StorageError):
     """A checkpoint is incomplete or its bytes changed."""
 
 
+def first_cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """The error of a task group to tell people: bad input first, then any of ours, else the first.
+
+    Args:
+        group: what `asyncio.TaskGroup` raised.
+    """
+    leaves = _leaves(group)
+    for kind in (ConfigurationError, MintactError):
+        for leaf in leaves:
+            if isinstance(leaf, kind):
+                return leaf
+    return leaves[0]
+
+
+def _leaves(error: BaseException) -> list[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        return [leaf for inner in error.exceptions for leaf in _leaves(inner)]
+    return [error]
+
+
 def near_match(name: str, known: Iterable[str]) -> str:
     """Say what was probably meant: `did you mean 'x'?`, else the known names.
 

@@ -70,7 +70,7 @@ def register_presets() -> Targets:
 
 @hookspec
 def register_mixtures() -> Targets:
-    """Per-step quotas: `(quotas, *, params…)` giving an object with `quotas(step) -> {domain: int}`."""
+    """Per-step quotas: `(quotas, *, params…)`, an object with `quotas(step) -> {domain: int}`."""
 
 
 @hookspec

@@ -66,8 +66,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         print(f"mintact: {error}", file=sys.stderr)
         return 2 if isinstance(error, BAD_INPUT) else 1
-    except KeyboardInterrupt:
-        print("mintact: interrupted", file=sys.stderr)
+    except KeyboardInterrupt as stop:
+        print("; ".join(["mintact: interrupted", *map(str, stop.args)]), file=sys.stderr)
         return 130
     except BrokenPipeError:
         # the reader (`| head`) has gone; keep the interpreter from flushing into it at exit

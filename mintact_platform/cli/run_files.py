@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 from collections.abc import Callable, Coroutine
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from mintact_platform.cli.tables import print_renderable
 from mintact_platform.config import RunConfig, load
+from mintact_platform.dashboard.figures import write_curve
+from mintact_platform.dashboard.history import History
+from mintact_platform.dashboard.report import write_report
+from mintact_platform.dashboard.table import before_after, rich_table
 from mintact_platform.dashboard.terminal import Display, open_display
 from mintact_platform.errors import PluginError
 from mintact_platform.registry.names import Registry
+from mintact_platform.storage.ledger import ledger
 
 
 def add_run_file(parser: argparse.ArgumentParser) -> None:
@@ -29,15 +37,40 @@ def run_with_display(
     arguments: argparse.Namespace,
     job: Callable[[RunConfig, Registry, Display], Coroutine[Any, Any, int]],
 ) -> int:
-    """Read the run file, discover plugins, run `job` on one loop and close the display after it."""
+    """Read the run file, discover plugins, run `job` on one loop, then print how the run ended.
+
+    Ledger, table, and the paths of report and curve go to standard output.
+    """
     config = load(arguments.run_file, arguments.overrides)
     registry = Registry.discover()
     _announce(config, registry)
     display = open_display(quiet=arguments.quiet)
     try:
-        return asyncio.run(job(config, registry, display))
+        code = asyncio.run(job(config, registry, display))
     finally:
         display.close()
+    _closing(arguments.runs / config.name, as_json=arguments.json)
+    return code
+
+
+def _closing(path: Path, *, as_json: bool) -> None:
+    """What is left of a run: the ledger, success before and after, a page and a plot."""
+    page, curve = write_report(path), write_curve(path)
+    with History(path) as history:
+        rows, table = ledger(history.database), before_after(history)
+    if as_json:
+        success = {row.domain: [row.first, row.last] for row in table if row.ran}
+        counts = {domain: asdict(row) for domain, row in rows.items()}
+        paths = {"report": str(page), "curve": str(curve)}
+        print(json.dumps({**paths, "success": success, "ledger": counts}))
+        return
+    for domain, row in rows.items():
+        print(f"{domain}: {row}")
+    if table:
+        print()
+        print_renderable(rich_table(table))
+        print()
+    print(f"report: {page}\nplot:   {curve}")
 
 
 def _announce(config: RunConfig, registry: Registry) -> None:

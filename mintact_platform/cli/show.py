@@ -25,6 +25,16 @@ EXAMPLES = """\
 """
 RECENT = 10
 """Steps whose metrics the summary averages."""
+SHOWN = (
+    "train/loss",
+    "train/grad_norm",
+    "train/entropy",
+    "train/engine_gap",
+    "train/seconds",
+    "idle/trainer",
+    "sft/loss",
+)
+"""Metrics of the summary line; `--json` has all."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,7 +60,8 @@ def _show_run(history: History) -> None:
     asked = f" of {history.config.trainer.steps}" if history.config else ""
     length = clock_time(history.ended - history.began)
     print(f"{history.path}: step {len(done)}{asked}, weights v{history.version}, {length}")
-    metrics = ", ".join(f"{name} {value:.4g}" for name, value in _recent(history).items())
+    recent_metrics = _recent(history)
+    metrics = ", ".join(f"{n} {recent_metrics[n]:.4g}" for n in SHOWN if n in recent_metrics)
     if metrics:
         print(f"last {min(RECENT, len(done))} steps: {metrics}")
     rows = []
@@ -89,7 +100,7 @@ def _summary(history: History) -> dict[str, Any]:
         "success": {
             row.domain: {"before": row.first._asdict(), "after": row.last._asdict()}
             for row in before_after(history)
-            if row.ran
+            if row.compared
         },
         "failures": [asdict(failure) for failure in history.failures()],
         "ledger": {domain: asdict(row) for domain, row in ledger(history.database).items()},
@@ -103,6 +114,8 @@ def _recent(history: History) -> dict[str, float]:
         for name, by_domain in step.metrics.items():
             if "" in by_domain:
                 values.setdefault(name, []).append(by_domain[""])
+    if losses := [sample.value for sample in history.metric("sft/loss")][-RECENT:]:
+        values["sft/loss"] = losses
     return {name: sum(found) / len(found) for name, found in values.items()}
 
 

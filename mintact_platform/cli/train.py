@@ -39,4 +39,7 @@ def run(arguments: argparse.Namespace) -> int:
             display=display,
         )
 
-    return run_with_display(arguments, job)
+    try:
+        return run_with_display(arguments, job)
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt("go on with --resume") from None

@@ -113,6 +113,14 @@ def throughput(history: History) -> str:
     return charts.line_chart(series, label="tokens a second over time", x_label="minutes")
 
 
+def supervised(history: History) -> str:
+    """Loss of supervised steps, "" for a run without any."""
+    samples = history.metric("sft/loss")
+    points = [Point(step, sample.value) for step, sample in enumerate(samples, 1)]
+    label = "supervised loss"
+    return charts.line_chart([Series(label, 0, points)], label=label) if points else ""
+
+
 def trainer_metrics(history: History) -> list[str]:
     """Names of the trainer's metrics besides loss and gradient norm, sorted."""
     names = {name for step in history.steps for name in step.metrics if name.startswith("train/")}

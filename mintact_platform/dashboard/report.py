@@ -77,8 +77,8 @@ def _page(history: History) -> str:
         _header(history),
         _success(history),
         _samples(history),
-        _scheduling(history),
-        _training(history),
+        *((_scheduling(history), _training(history)) if history.steps else ()),
+        _supervised(history),
         _failures(history),
         _ledger(history),
         _settings(history),
@@ -101,11 +101,11 @@ def _header(history: History) -> str:
     if config:
         facts.append((config.objective.preset, "objective"))
         facts.append((f"{config.batch_groups} × {config.rollout.group_size}", "groups × rollouts"))
-    rows = [row for row in before_after(history) if row.ran]
-    if rows:
+    if rows := [row for row in before_after(history) if row.ran]:
         row = rows[-1]
         label = "mean held-out success" if row.domain == MEAN else "held-out success"
-        facts.insert(0, (f"{100 * row.first.mean:.0f} → {100 * row.last.mean:.0f} %", label))
+        before = f"{100 * row.first.mean:.0f} → " if row.compared else ""
+        facts.insert(0, (f"{before}{100 * row.last.mean:.0f} %", label))
     cells = "".join(f"<div><dt>{escape(b)}</dt><dd>{escape(a)}</dd></div>" for a, b in facts)
     began = time.strftime("%Y-%m-%d %H:%M", time.localtime(history.began))
     title = f"<h1>{escape(history.path.resolve().name)}</h1>"
@@ -180,6 +180,11 @@ def _training(history: History) -> str:
     summary = f"<summary>{len(more)} more metrics of the trainer</summary>"
     rest = f"<details>{summary}{_grid(more)}</details>" if more else ""
     return f"{_title('Training')}{_grid(main)}{rest}"
+
+
+def _supervised(history: History) -> str:
+    chart = figures.supervised(history)
+    return f"{_title('Supervised fine-tuning')}{_grid([_card('Loss', chart)])}" if chart else ""
 
 
 def _failures(history: History) -> str:

@@ -19,6 +19,7 @@ from mintact_platform.evaluation.statistics import (
 )
 
 MEAN = "mean"
+UNKNOWN = Interval(math.nan, -1.0, 1.0)
 HEADERS = ("domain", "episodes", "before", "after", "change", "p")
 
 
@@ -45,14 +46,22 @@ class Row(NamedTuple):
 
     @property
     def ran(self) -> bool:
+        """Whether the newest evaluation holds live episodes."""
+        return self.after.n > 0
+
+    @property
+    def compared(self) -> bool:
         """Whether both evaluations hold live episodes."""
         return self.before.n > 0 and self.after.n > 0
 
 
 def before_after(history: History) -> list[Row]:
-    """A row a domain, the mean of those that ran last; empty before any evaluation."""
+    """A row a domain, the mean of those that ran last; empty before any evaluation.
+
+    A run with one evaluation only (`mintact eval`) has rows without a `before`.
+    """
     first, last = _ends(history.evaluations)
-    if not first:
+    if not first and not last:
         return []
     rows = [_row(domain, first, last) for domain in history.domains]
     ran = [row for row in rows if row.ran]
@@ -61,16 +70,11 @@ def before_after(history: History) -> list[Row]:
 
 def cells(row: Row) -> tuple[str, ...]:
     """A row as text, in the order of `HEADERS`."""
-    if not row.ran:
-        return (
-            row.domain,
-            "–",
-            *("not run" if rate.n == 0 else "ran" for rate in row[1:3]),
-            "–",
-            "–",
-        )
+    if not row.ran and not row.before.n:
+        return row.domain, "–", "not run", "not run", "–", "–"
     masked = row.before.masked + row.after.masked
-    episodes = f"{row.before.n} / {row.after.n}" + (f" ({masked} masked)" if masked else "")
+    counts = f"{row.before.n} / {row.after.n}" if row.before.n else str(row.after.n)
+    episodes = f"{counts} ({masked} masked)" if masked else counts
     p = "–" if row.p is None else ("< 0.001" if row.p < 0.001 else f"{row.p:.3f}")
     return row.domain, episodes, share(row.first), share(row.last), points(row.change), p
 
@@ -121,19 +125,19 @@ def _row(domain: str, first: Sequence[Rollout], last: Sequence[Rollout]) -> Row:
     one, two = ([r for r in side if r.domain == domain] for side in (first, last))
     before, after = rate(one), rate(two)
     a, b = before[:2], after[:2]
-    nothing = Interval(math.nan, -1.0, 1.0)
-    change = rate_difference(a, b) if before.n and after.n else nothing
+    change = rate_difference(a, b) if before.n and after.n else UNKNOWN
     return Row(domain, before, after, wilson(*a), wilson(*b), change, _p(one, two))
 
 
 def _mean(rows: Sequence[Row]) -> Row:
     first = mean_of_rates([row.before[:2] for row in rows])
     last = mean_of_rates([row.after[:2] for row in rows])
-    change = Interval(
-        last.mean - first.mean,
-        last.mean - first.mean - math.hypot(last.mean - last.low, first.high - first.mean),
-        last.mean - first.mean + math.hypot(last.high - last.mean, first.mean - first.low),
-    )
+    change = UNKNOWN
+    if all(row.compared for row in rows):
+        mean = last.mean - first.mean
+        down = math.hypot(last.mean - last.low, first.high - first.mean)
+        up = math.hypot(last.high - last.mean, first.mean - first.low)
+        change = Interval(mean, mean - down, mean + up)
     return Row(MEAN, _sum(r.before for r in rows), _sum(r.after for r in rows), first, last, change)
 
 

@@ -1,1 +1,1 @@
-"""What flows through the house: tasks, trajectories, outcomes, verdicts and more. Stdlib and numpy only."""
+"""What flows through the house: tasks, trajectories, outcomes, verdicts. Stdlib and numpy only."""

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from mintact_platform.errors import first_cause
 from mintact_platform.records.task import Task
 from mintact_platform.rollouts.episode import EpisodeKey
 from mintact_platform.rollouts.rollouter import Judged, Rollouter
@@ -71,6 +72,9 @@ async def held_out(
         live = [j for j in judged if j.live]
         return HeldOut(sum(j.reward > 0 for j in live), len(live), len(judged) - len(live))
 
-    async with asyncio.TaskGroup() as group:
-        started = {d: group.create_task(domain_of(d, chosen)) for d, chosen in tasks.items()}
+    try:
+        async with asyncio.TaskGroup() as group:
+            started = {d: group.create_task(domain_of(d, chosen)) for d, chosen in tasks.items()}
+    except BaseExceptionGroup as failed:
+        raise first_cause(failed) from failed
     return {domain: task.result() for domain, task in started.items()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -15,14 +15,17 @@ from mintact_platform.config import DomainSection, Plugin, RunConfig
 from mintact_platform.errors import ConfigurationError
 from mintact_platform.models.chat import ChatFormat, check_prefix, load_chat
 from mintact_platform.models.vision import VisionSize
+from mintact_platform.records.task import Task
 from mintact_platform.registry import parameters
 from mintact_platform.registry.names import Registry
+from mintact_platform.scheduler.tasks import task_set
 
 
 @dataclass(frozen=True)
 class DomainPlan:
-    """A domain's plugins, bound to their parameters."""
+    """A domain's plugins, bound to their parameters, and its tasks."""
 
+    tasks: Sequence[Task]
     space: ActionSpace
     judge: Callable[..., Any]
     judge_name: str
@@ -130,7 +133,7 @@ def _domain(name: str, section: DomainSection, registry: Registry) -> DomainPlan
         choice = Plugin(name=metadata["action_space"])
     space = _known("action_spaces", choice.name, choice.params, registry)()
     judge = _known("judges", section.judge.name, section.judge.params, registry)
-    return DomainPlan(space, judge, section.judge.name)
+    return DomainPlan(task_set(registry, section), space, judge, section.judge.name)
 
 
 def _chosen(kind: str, choice: Plugin, registry: Registry) -> Callable[..., Any]:

@@ -55,14 +55,18 @@ class GroupQueue:
         """Queued groups of a domain."""
         return self._counts[domain]
 
-    def put(self, group: QueuedGroup, quotas: Mapping[str, int]) -> QueuedGroup | None:
-        """Append a group; returns the one evicted for it when the queue was full."""
+    def append(self, group: QueuedGroup) -> None:
+        """Append a group, whatever the capacity."""
         self._groups[group.id] = group
         self._counts[group.domain] += 1
-        if len(self._groups) <= self.capacity:
-            return None
-        evicted = self._evictable(quotas)
-        self.remove(lambda other: other is evicted)
+
+    def put(self, group: QueuedGroup, quotas: Mapping[str, int]) -> list[QueuedGroup]:
+        """Append a group; returns those evicted for it when the queue was full."""
+        self.append(group)
+        evicted: list[QueuedGroup] = []
+        while len(self._groups) > self.capacity:
+            evicted.append(self._evictable(quotas))
+            self._drop(evicted[-1])
         return evicted
 
     def take(self, limits: Mapping[str, int], total: int) -> list[QueuedGroup]:
@@ -81,9 +85,12 @@ class GroupQueue:
         """Remove and return the groups `chosen` says, asked once each in order."""
         removed = [group for group in self._groups.values() if chosen(group)]
         for group in removed:
-            del self._groups[group.id]
-            self._counts[group.domain] -= 1
+            self._drop(group)
         return removed
+
+    def _drop(self, group: QueuedGroup) -> None:
+        del self._groups[group.id]
+        self._counts[group.domain] -= 1
 
     def _evictable(self, quotas: Mapping[str, int]) -> QueuedGroup:
         if self.eviction == "oldest":

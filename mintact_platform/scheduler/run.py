@@ -31,7 +31,7 @@ from mintact_platform.scheduler.seat import TrainerSeat
 from mintact_platform.scheduler.state import Scheduler
 from mintact_platform.scheduler.status import Status
 from mintact_platform.scheduler.synchronizer import ParameterSynchronizer
-from mintact_platform.scheduler.tasks import TaskStream, task_set
+from mintact_platform.scheduler.tasks import TaskStream
 from mintact_platform.storage import ledger
 from mintact_platform.storage.directory import RunDirectory
 
@@ -125,7 +125,7 @@ class Training:
             )
             observers = Observers(self.plan.registry)
             stack.callback(observers.close)
-            tasks = {n: task_set(self.plan.registry, d) for n, d in self.config.domains.items()}
+            tasks = {name: domain.tasks for name, domain in self.plan.domains.items()}
             await preflight(
                 runtime,
                 seat.process,

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from mintact_platform.config import RunConfig
 from mintact_platform.environments.manager import EnvironmentManager, PoolSpec
+from mintact_platform.errors import first_cause
 from mintact_platform.judging.runner import JudgeRunner
 from mintact_platform.models.gate import Gate
 from mintact_platform.models.protocol import EngineSpec, RolloutEngine, WeightsRef
@@ -49,9 +50,14 @@ async def running(
     async with AsyncExitStack() as stack:
         stack.push_async_callback(_shielded, manager.close)
         stack.push_async_callback(_shielded, engine.close)
-        async with asyncio.TaskGroup() as group:
-            group.create_task(manager.start())
-            group.create_task(engine.start(engine_spec(config, directory, weights, incarnation)))
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(manager.start())
+                group.create_task(
+                    engine.start(engine_spec(config, directory, weights, incarnation))
+                )
+        except BaseExceptionGroup as failed:
+            raise first_cause(failed) from failed
         gate = Gate(engine)
         yield Runtime(
             plan, directory, manager, engine, gate, rollouter(plan, directory, manager, gate)

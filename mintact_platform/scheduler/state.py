@@ -8,76 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
-from typing import Literal, TypedDict
+from typing import Literal
 
 from mintact_platform.errors import ConfigurationError
 from mintact_platform.scheduler import admission
+from mintact_platform.scheduler.decisions import Batch as Batch
+from mintact_platform.scheduler.decisions import Changes as Changes
+from mintact_platform.scheduler.decisions import DomainStatus as DomainStatus
 from mintact_platform.scheduler.flow import FlowControl, FlowState, QuotaNormalised
 from mintact_platform.scheduler.queue import Eviction, GroupQueue, QueuedGroup
 from mintact_platform.scheduler.quota import FixedMixture, Mixture
 from mintact_platform.scheduler.synchronous import Round
-from mintact_platform.training.trainer import RowRef
+from mintact_platform.storage.ledger import LedgerRow
 
 Mode = Literal["async", "synchronous"]
-
-
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """What a finished group did to others.
-
-    Attributes:
-        evicted: ids of queued groups that had to go; fate `evicted`.
-    """
-
-    evicted: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """Groups for one trainer step; without groups it only reports stale ones.
-
-    Attributes:
-        step: 1-based.
-        groups: in the order they are trained.
-        realised: groups by domain.
-        relaxed: whether the quotas were given up to fill it.
-        stale: ids of groups that were found too old; fate `stale`.
-    """
-
-    step: int
-    groups: tuple[QueuedGroup, ...]
-    realised: Mapping[str, int]
-    relaxed: bool
-    stale: tuple[str, ...]
-
-    @property
-    def rows(self) -> tuple[RowRef, ...]:
-        """Members of all groups in order."""
-        return tuple(row for group in self.groups for row in group.rows)
-
-
-class DomainStatus(TypedDict):
-    """Counts of groups of a domain.
-
-    Keys:
-        in_flight: begun and not ended.
-        queued: waiting in the queue.
-        accepted: ever accepted into the queue.
-        batched: ever put into a batch.
-        filtered: ended without being accepted, for whatever reason.
-        stale: left the queue too old.
-        evicted: left the queue because it was full.
-        paused: whether no group may begin now.
-    """
-
-    in_flight: int
-    queued: int
-    accepted: int
-    batched: int
-    filtered: int
-    stale: int
-    evicted: int
-    paused: bool
 
 
 @dataclass(slots=True)
@@ -105,6 +49,13 @@ class Scheduler:
         on_stale: whether groups older than η are evicted when a batch is formed, or trained.
         sync_every: K, trainer steps between pushes.
         mode: `synchronous` begins only what the next batch needs and only with current weights.
+
+    Attributes:
+        quotas: q_d of the next batch.
+        queue: groups waiting.
+        step: last step a batch was formed for.
+        steps_done: last step the trainer finished.
+        version: weights that are served.
     """
 
     def __init__(
@@ -157,6 +108,8 @@ class Scheduler:
             busy: domains that cannot begin one right now but are alive.
         """
         self._exhausted = exhausted
+        if self._between_rounds():
+            self._round.settle(self._queued(), exhausted)
         free = [d for d in self.domains if d not in exhausted and d not in busy]
         startable = self._startable(free, now)
         return min(startable, key=lambda domain: self._load(domain, now), default=None)
@@ -186,10 +139,9 @@ class Scheduler:
         counts.accepted_since_batch += 1
         self._starved.discard(group.domain)
         evicted = self.queue.put(group, self.quotas)
-        if evicted is None:
-            return Changes()
-        self._counts[evicted.domain].evicted += 1
-        return Changes(evicted=(evicted.id,))
+        for lost in evicted:
+            self._counts[lost.domain].evicted += 1
+        return Changes(evicted=tuple(lost.id for lost in evicted))
 
     # ---- trainer ----
 
@@ -257,25 +209,31 @@ class Scheduler:
         step: int,
         version: int,
         steps_since_push: int,
+        *,
+        ledger: Mapping[str, LedgerRow] | None = None,
     ) -> None:
         """Continue a run: call on a fresh scheduler, then `group_started` for groups still open.
 
         Args:
-            queued: groups in the queue, in order of acceptance.
+            queued: groups in the queue, in order of acceptance; none is evicted here.
             accepted: groups ever accepted by domain, the queued ones included.
             step: last step recorded and trained.
             version: weights that are served.
             steps_since_push: trainer steps since they were pushed.
+            ledger: for the other counts of `status`, which else begin anew.
         """
         self.step = self.steps_done = step
         self.version, self._pushed_step = version, step - steps_since_push
         self.quotas = self._next_quotas()
         for group in queued:
-            self.queue.put(group, self.quotas)
-            self._round.started[group.domain] += 1
+            self.queue.append(group)
         for domain, counts in self._counts.items():
             counts.accepted = accepted.get(domain, 0)
             counts.batched = max(0, counts.accepted - self.queue.count(domain))
+            if ledger is not None and (row := ledger.get(domain)) is not None:
+                counts.batched = row.trained + row.batched
+                counts.filtered = row.filtered + row.dropped + row.cancelled
+                counts.stale, counts.evicted = row.stale, row.evicted
         self._round.restart(self.quotas, self._queued())
 
     # ---- how it decides ----
@@ -407,6 +365,11 @@ class Scheduler:
 
     # ---- synchronous mode ----
 
+    def _between_rounds(self) -> bool:
+        """Whether nothing is under way: no group, no step, no push."""
+        idle = not self._in_flight and self.step == self.steps_done and not self.push_due
+        return self.mode == "synchronous" and idle
+
     def _startable_in_round(self, among: Iterable[str]) -> list[str]:
         if self.step > self.steps_done or self.push_due:
             return []
@@ -417,7 +380,7 @@ class Scheduler:
         ]
 
     def _form_round(self) -> Batch | None:
-        if self.step > self.steps_done or self.push_due or self._in_flight:
+        if not self._between_rounds():
             return None
         targets = self._round.settle(self._queued(), self._exhausted)
         if targets is None:

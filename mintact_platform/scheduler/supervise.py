@@ -115,15 +115,14 @@ class SupervisedStage:
     async def _steps(self, trainer: TrainerProcess, first: int, last: int) -> None:
         """Train while the next batch is being rendered."""
         rendering = asyncio.create_task(asyncio.to_thread(self._render, first))
+        params = {"betas": list(self.config.sft.betas), **self.config.sft.params}
         try:
             for step in range(first, last + 1):
                 rows = await rendering
                 if step < last:
                     rendering = asyncio.create_task(asyncio.to_thread(self._render, step + 1))
                 report = await trainer.supervised(
-                    SupervisedRequest(
-                        step, rows, learning_rate(self.config, step), self.config.sft.params
-                    ),
+                    SupervisedRequest(step, rows, learning_rate(self.config, step), params),
                     deadline=self.config.deadlines.train,
                 )
                 await self.directory.database.write(

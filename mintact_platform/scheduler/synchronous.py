@@ -29,6 +29,7 @@ class Round:
         """Begin the next batch; what is queued already counts as begun for it."""
         self._quotas = dict(quotas)
         self._targets = dict(quotas)
+        self._given_up: set[str] = set()
         self.started = Counter(dict(queued))
 
     def needs(self, domain: str, in_flight: int, queued: int) -> bool:
@@ -47,10 +48,11 @@ class Round:
         if any(d not in exhausted and self.needs(d, 0, queued[d]) for d in short):
             return None
         lacking = sum(self._targets[d] - queued[d] for d in short)
+        self._given_up.update(d for d in short if d not in exhausted)
         standing_in = {
             d: quota
             for d, quota in self._quotas.items()
-            if quota and d not in short and d not in exhausted
+            if quota and d not in short and d not in exhausted and d not in self._given_up
         }
         for domain in short:
             self._targets[domain] = queued[domain]

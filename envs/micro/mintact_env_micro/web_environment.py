@@ -18,7 +18,7 @@ from mintact_env_micro.scene import SIZE, Layout, Screenshot, as_point, unusable
 from mintact_env_micro.tasks import setting
 from mintact_env_micro.web import WebState
 from mintact_platform.environments.spaces import CallSpace, ScreenSpace
-from mintact_platform.errors import EnvironmentFailure
+from mintact_platform.errors import ConfigurationError, EnvironmentFailure
 from mintact_platform.records.verdict import StateCheck
 
 if TYPE_CHECKING:
@@ -62,6 +62,15 @@ class Web:
         self._shown: Screenshot = np.zeros((SIZE, SIZE, 3), np.uint8)
         self.observation_space = ScreenSpace(SIZE, SIZE)
         self.action_space = CallSpace(example_calls(self._start))
+
+    @staticmethod
+    def missing() -> str | None:
+        """What this machine lacks to run it, None when nothing; asked before a run is created."""
+        try:
+            require_browser()
+        except ConfigurationError as error:
+            return f"{error.what}; {error.next}"
+        return None
 
     async def reset(
         self, *, seed: int | None = None, options: Mapping[str, Any] | None = None

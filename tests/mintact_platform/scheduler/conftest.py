@@ -1,11 +1,186 @@
+"""Whole runs: real environment servers, model server, trainer process, run directory."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sqlite3
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
 import pytest
 
-from mintact_platform.scheduler.queue import QueuedGroup
+MODULES = Path(__file__).parent / "modules"
+
+SPACES = {
+    "mobile": "stand_ins:AnyMobile",
+    "desktop": "stand_ins:AnyDesktop",
+    "web": "stand_ins:AnyBrowser",
+    "tools": "stand_ins:AnyTools",
+}
+
+
+@pytest.fixture(scope="session")
+def model(tmp_path_factory):
+    """A tiny untrained model, shared by the session's runs."""
+    path = tmp_path_factory.mktemp("model") / "tiny"
+    command = [sys.executable, "-m", "mintact_plugin_torch.warmstart.tiny", "--out", str(path)]
+    subprocess.run(command, check=True, env=environment(), capture_output=True, timeout=120)
+    return path
+
+
+def environment(**more):
+    path = os.pathsep.join(filter(None, (str(MODULES), os.environ.get("PYTHONPATH", ""))))
+    return {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": path, **more}
+
+
+@dataclass
+class Mintact:
+    """The command line in a directory of its own, with a small run file."""
+
+    directory: Path
+    model: Path
+    started: list = field(default_factory=list)
+
+    def run_file(self, *domains, **overrides):
+        """Write `run.toml`: quick settings, then dotted overrides with `__` for the dot."""
+        values = {
+            "name": "run",
+            "model": {"path": str(self.model)},
+            "rollout": {
+                "active": 16,
+                "group_size": 4,
+                "max_new_tokens": 6,
+                "max_context": 600,
+                "tools_in": "message",
+            },
+            "schedule": {"fallback_after": 60},
+            "sync": {"every": 1},
+            "trainer": {"steps": 3, "lr": 1e-4, "micro_batch_tokens": 16384},
+            "objective": {"length_cap": 64},
+            "domains": {},
+        }
+        for name in domains or ("mobile",):
+            values["domains"][name] = {
+                "environment": f"micro/{name}",
+                "tasks": f"micro/{name}:train",
+                "action_space": {"name": SPACES[name], "params": {"prompt": "short"}},
+                "judge": "stand_ins:coin",
+                "instances": 4,
+                "quota": 1,
+                "max_turns": 3,
+            }
+        for key, value in overrides.items():
+            *parents, last = key.split("__")
+            place = values
+            for parent in parents:
+                place = place.setdefault(parent, {})
+            place[last] = value
+        path = self.directory / "run.toml"
+        path.write_text("\n".join(toml(values)))
+        return path
+
+    def start(self, *words, **environ):
+        """Start a command; the caller kills it or waits."""
+        command = [sys.executable, "-m", "mintact_platform.cli.main", *map(str, words)]
+        process = subprocess.Popen(
+            command,
+            cwd=self.directory,
+            env=environment(**environ),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self.started.append(process)
+        return process
+
+    def __call__(self, *words, code=0, timeout=150, **environ):
+        """Run a command to its end; returns what it printed."""
+        process = self.start(*words, **environ)
+        output, _ = process.communicate(timeout=timeout)
+        assert process.returncode == code, output[-4000:]
+        return output
+
+    @property
+    def run(self):
+        return self.directory / "runs" / "run"
+
+    def rows(self, sql, *params):
+        """Rows of the run's database."""
+        connection = sqlite3.connect(f"file:{self.run / 'run.db'}?mode=ro", uri=True)
+        connection.row_factory = sqlite3.Row
+        try:
+            return [dict(row) for row in connection.execute(sql, params)]
+        finally:
+            connection.close()
+
+    def until(self, condition, process, seconds=100):
+        """Wait for a condition on the run while the process lives."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if process.poll() is not None:
+                raise AssertionError(f"ended early:\n{process.stdout.read()[-4000:]}")
+            try:
+                if (self.run / "run.db").exists() and condition():
+                    return
+            except sqlite3.Error:
+                pass
+            time.sleep(0.02)
+        raise AssertionError("the moment never came")
+
+    def survivors(self):
+        """Processes that belong to this directory's runs."""
+        found = []
+        for process in psutil.process_iter(["cmdline", "environ"]):
+            mark = (process.info["environ"] or {}).get("MINTACT_MARK", "")
+            for ours in self.started:
+                if mark.startswith(f"mintact-{ours.pid}-") and process.status() != "zombie":
+                    found.append((process.pid, " ".join(process.info["cmdline"] or [])))
+        return found
+
+    def gone(self, seconds=20):
+        """Whether every child disappears in time."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and self.survivors():
+            time.sleep(0.1)
+        return self.survivors() == []
+
+
+def toml(values, prefix=""):
+    for key, value in values.items():
+        if not isinstance(value, dict):
+            yield f"{key} = {json.dumps(value)}"
+    for key, value in values.items():
+        if isinstance(value, dict):
+            yield f"[{prefix}{key}]"
+            yield from toml(value, f"{prefix}{key}.")
 
 
 @pytest.fixture
-def group():
-    def make(id: str, domain: str = "web", version: int = 0, at: float = 0.0) -> QueuedGroup:
-        return QueuedGroup(id, domain, version, (), at)
+def mintact(tmp_path, model):
+    """The command line in a fresh directory; kills what a failed test left."""
+    command = Mintact(tmp_path, model)
+    yield command
+    for process in command.started:
+        if process.poll() is None:
+            process.kill()
+        process.stdout.close()
+        process.wait()
 
-    return make
+
+@pytest.fixture
+def ledger_of():
+    """Parse `mintact check`'s lines into `{domain: {fate: count}}`."""
+
+    def parse(text):
+        ledger = {}
+        for domain, line in re.findall(r"^(\w+): (produced .* ✓)$", text, re.M):
+            ledger[domain] = {fate: int(n) for fate, n in re.findall(r"(\w+) (\d+)", line)}
+        return ledger
+
+    return parse

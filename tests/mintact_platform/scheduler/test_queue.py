@@ -15,11 +15,13 @@ def ids(groups):
 def filled(queue, *names):
     """Groups named `w1`, `t2`: web or tools, in this order."""
     domains = {"w": "web", "t": "tools"}
-    evicted = [
-        queue.put(QueuedGroup(name, domains[name[0]], 0, (), 0.0), {"web": 1, "tools": 1})
+    return [
+        evicted.id
         for name in names
+        for evicted in queue.put(
+            QueuedGroup(name, domains[name[0]], 0, (), 0.0), {"web": 1, "tools": 1}
+        )
     ]
-    return [group.id for group in evicted if group is not None]
 
 
 def test_groups_leave_in_the_order_they_came():
@@ -49,6 +51,13 @@ def test_among_equal_surpluses_the_older_group_goes():
     assert filled(GroupQueue(3), "t1", "w1", "w2", "t2") == ["t1"]
 
 
+def test_a_queue_over_its_capacity_shrinks_with_the_next_group():
+    queue = GroupQueue(2)
+    for number in range(4):
+        queue.append(QueuedGroup(f"w{number}", "web", 0, (), 0.0))
+    assert filled(queue, "t1") == ["w0", "w1", "w2"]
+
+
 @given(
     st.lists(st.sampled_from("abc"), max_size=60),
     st.integers(1, 12),
@@ -58,8 +67,7 @@ def test_among_equal_surpluses_the_older_group_goes():
 def test_nothing_is_lost_or_doubled(domains, capacity, eviction, data):
     queue, gone, quotas = GroupQueue(capacity, eviction), [], {"a": 3, "b": 1}
     for number, domain in enumerate(domains):
-        evicted = queue.put(QueuedGroup(str(number), domain, 0, (), 0.0), quotas)
-        gone += [] if evicted is None else [evicted.id]
+        gone += ids(queue.put(QueuedGroup(str(number), domain, 0, (), 0.0), quotas))
         if data.draw(st.booleans()):
             limits = {d: data.draw(st.integers(0, 3)) for d in "abc"}
             taken = queue.take(limits, data.draw(st.integers(0, 6)))

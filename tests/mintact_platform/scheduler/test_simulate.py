@@ -3,10 +3,8 @@ import dataclasses
 import pytest
 
 from mintact_platform.scheduler.flow import Admitted, Credit, NoFlowControl, QuotaNormalised
-from mintact_platform.scheduler.simulate import SimulatedDomain, bounds, fit, simulate
+from mintact_platform.scheduler.simulate import SimulatedDomain, bounds, simulate
 from mintact_platform.scheduler.state import Scheduler
-from mintact_platform.storage import ledger as L
-from mintact_platform.storage.database import Database
 
 FAST = SimulatedDomain(32, 72.0, 0.6, 60)
 SLOW = SimulatedDomain(32, 360.0, 0.5, 60)
@@ -22,7 +20,7 @@ FOUR = {
 }
 
 
-def run(domains, flow, *, steps=50, train_seconds=150.0, **settings):
+def run(domains, flow, *, steps=30, train_seconds=150.0, **settings):
     quotas = {name: domain.quota for name, domain in domains.items()}
     scheduler = Scheduler(
         quotas,
@@ -99,21 +97,8 @@ def test_shared_slots_bound_all_domains_together():
     assert result.steps_per_hour < 1.15 * result.bounds["active"]
 
 
-async def test_a_simulation_is_fitted_to_a_recorded_run(tmp_path):
-    database = Database(tmp_path / "run.db", writable=True)
-    for n in range(10):
-        begin, fate = 100.0 * n, "queued" if n % 2 else "filtered"
-        await database.write(
-            L.open_group(str(n), "t", "web", begin),
-            L.close_group(str(n), fate, "", 0, begin + 150.0),
-        )
-    await database.write(
-        L.metric("train/seconds", "", 3.0, 0.0),
-        L.metric("train/seconds", "", 5.0, 1.0),
-        L.push(1, 4, 2.0, True),
-        L.push(2, 8, 99.0, False),
-    )
-    fitted = fit(database, {"web": 4, "tools": 2})
-    database.close()
-    assert fitted.domains == {"web": SimulatedDomain(4, 150.0, 0.5, 2, sigma=0.0)}
-    assert (fitted.train_seconds, fitted.push_seconds) == (4.0, 2.0)
+def test_a_result_says_what_binds_and_what_was_lost():
+    lines = run(TWO, QuotaNormalised, steps=5).lines()
+    assert "bound by slow (9.4)" in lines[0]
+    assert "wasted 0.0 % of accepted groups" in lines[1]
+    assert [line.split(":")[0] for line in lines[2:]] == ["fast", "slow"]

@@ -6,6 +6,7 @@ from mintact_platform.errors import ConfigurationError
 from mintact_platform.scheduler.flow import NoFlowControl
 from mintact_platform.scheduler.queue import QueuedGroup
 from mintact_platform.scheduler.state import Scheduler
+from mintact_platform.storage.ledger import LedgerRow
 
 
 @pytest.fixture
@@ -188,6 +189,32 @@ def test_a_restored_scheduler_goes_on_where_it_was(feed):
     scheduler.group_finished("tools-0.0-0", QueuedGroup("t", "tools", 3, (), 0.0), 0.0)
     batch = scheduler.form_batch(0.0)
     assert (batch.step, [g.id for g in batch.groups]) == (8, ["0", "1", "t"])
+
+
+def test_a_restored_scheduler_counts_on_from_the_ledger():
+    scheduler = Scheduler({"web": 2})
+    row = LedgerRow(produced=20, trained=8, filtered=5, stale=2, evicted=1, dropped=3, queued=1)
+    queued = [QueuedGroup("a", "web", 3, (), 0.0)]
+    scheduler.restore(queued, {"web": 12}, 4, 3, 0, ledger={"web": row})
+    assert scheduler.status(0.0)["web"] == {
+        "in_flight": 0,
+        "queued": 1,
+        "accepted": 12,
+        "batched": 8,
+        "filtered": 8,
+        "stale": 2,
+        "evicted": 1,
+        "paused": False,
+    }
+
+
+def test_a_smaller_queue_loses_nothing_unseen_on_resume():
+    scheduler = Scheduler({"web": 1}, capacity_batches=1)
+    queued = [QueuedGroup(str(n), "web", 0, (), 0.0) for n in range(3)]
+    scheduler.restore(queued, {"web": 3}, 0, 0, 0)
+    scheduler.group_started("x", "web")
+    changes = scheduler.group_finished("x", QueuedGroup("x", "web", 0, (), 0.0), 0.0)
+    assert changes.evicted == ("0", "1", "2")
 
 
 def test_quotas_may_change_with_the_step(feed):

@@ -1,0 +1,55 @@
+# Two commands matter: `make quickstart` and `make test`.
+# Each sets itself up on a bare machine (Python 3.11+ and a package index) and is quick the second time.
+#   PYTHON=python3.12   another interpreter        MINTACT_VENV=DIR   an environment that is ready
+
+PYTHON ?= python3
+VENV := $(if $(MINTACT_VENV),$(MINTACT_VENV),.venv)
+BIN := $(VENV)/bin
+# torch is named with its version before anything that would pull another one
+TORCH := $(shell sed -n 's/^\(torch==.*\)/\1/p' requirements-dev.txt)
+PROJECTS := pyproject.toml $(wildcard envs/*/pyproject.toml rewards/*/pyproject.toml \
+  algorithms/*/pyproject.toml plugins/*/pyproject.toml)
+READY := $(if $(MINTACT_VENV),,.venv/.ready)
+SOURCES := mintact_platform envs rewards algorithms plugins tests benchmarks
+
+# one thread a process: schedulers, engines and trainers share the cores
+export OMP_NUM_THREADS := 1
+export PATH := $(abspath $(BIN)):$(PATH)
+
+.DEFAULT_GOAL := help
+.PHONY: help quickstart test test-slow lint types bench clean machine
+
+help: ## what there is
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+
+quickstart: machine $(READY) ## train a tiny model on four domains on this machine, and report
+	@sh docs/quickstart/run.sh
+
+test: lint types ## lint, types, the default suite, wheels outside the checkout
+	python -m pytest
+
+test-slow: machine $(READY) ## the long runs: learning on three seeds, kills, soak
+	python -m pytest -m slow --timeout=3600
+
+lint: machine $(READY) ## ruff, both ways
+	ruff check .
+	ruff format --check .
+
+types: machine $(READY) ## mypy, strict
+	mypy
+
+bench: machine $(READY) ## the measured claims
+	@for file in benchmarks/*.py; do echo "== $$file"; python "$$file" || exit 1; done
+
+machine:
+	@sh docs/quickstart/machine.sh $(PYTHON)
+
+.venv/.ready: requirements-dev.txt $(PROJECTS) | machine
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet "$(TORCH)" "setuptools>=77"
+	$(BIN)/python -m pip install --quiet --no-build-isolation -r requirements-dev.txt
+	@touch $@
+
+clean: ## remove what the other targets made, the runs kept
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	find . -name '*.egg-info' -prune -exec rm -rf {} + -o -name __pycache__ -prune -exec rm -rf {} +

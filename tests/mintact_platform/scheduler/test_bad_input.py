@@ -1,0 +1,64 @@
+"""Bad input gives one clear line and exit code 2, and nothing is lost."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+
+CASES = {
+    "an unknown key": ({"rollout__temprature": 1.0}, "did you mean 'temperature'"),
+    "a wrong type": ({"trainer__steps": "many"}, "trainer.steps"),
+    "a missing model": ({"model__path": "nowhere"}, "nowhere"),
+    "an unknown environment": ({"domains__mobile__environment": "micro/mobil"}, "micro/mobile"),
+    "an unknown parameter": ({"domains__mobile__params": {"iconz": 3}}, "icons"),
+    "an unknown judge": ({"domains__mobile__judge": "stat"}, "did you mean 'state'"),
+    "an unknown preset": ({"objective__preset": "mintakt"}, "mintact"),
+    "an unknown split": ({"domains__mobile__tasks": "micro/mobile:tarin"}, "split"),
+    "a missing plugin": ({"required_plugins": ["mintact-env-desktop>=0.2"]}, "pip install"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_it_is_one_line_and_exit_code_two(mintact, case):
+    overrides, expected = CASES[case]
+    output = mintact("train", mintact.run_file(**overrides), code=2)
+    assert len(output.strip().splitlines()) == 1
+    assert expected in output
+    assert not mintact.run.exists()
+
+
+def test_a_missing_run_file_and_a_missing_run(mintact):
+    assert "no such run file" in mintact("train", "absent.toml", code=2)
+    assert len(mintact("check", "absent", code=2).strip().splitlines()) == 1
+
+
+def test_without_a_browser_a_web_domain_is_refused_with_what_to_install(mintact):
+    path = mintact.run_file("web")
+    output = mintact("train", path, code=2, PATH="/usr/bin/nowhere", MINTACT_CHROMIUM="/nowhere")
+    assert len(output.strip().splitlines()) == 1
+    assert "chromium-headless-shell" in output
+    assert not mintact.run.exists()
+
+
+def test_a_newer_database_and_a_corrupt_checkpoint_are_refused_untouched(mintact):
+    path = mintact.run_file(trainer__steps=1)
+    mintact("train", path)
+    weights = max(
+        (mintact.run / "checkpoints" / "1").glob("*.safetensors"), key=lambda f: f.stat().st_size
+    )
+    sound = weights.read_bytes()
+    weights.write_bytes(sound[:-4] + b"\0\1\2\3")
+    output = mintact("train", path, "--resume", "trainer.steps=2", code=2)
+    assert "checkpoint" in output.strip().splitlines()[-1]
+    weights.write_bytes(sound)
+    with sqlite3.connect(mintact.run / "run.db") as connection:
+        connection.execute("pragma user_version = 99")
+    connection.close()
+    output = mintact("train", path, "--resume", "trainer.steps=2", code=2)
+    assert len(output.strip().splitlines()) == 1
+    with sqlite3.connect(mintact.run / "run.db") as connection:
+        connection.execute("pragma user_version = 1")
+    connection.close()
+    mintact("train", path, "--resume", "trainer.steps=2")
+    assert len(mintact.rows("select * from steps")) == 2

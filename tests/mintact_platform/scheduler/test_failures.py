@@ -1,0 +1,73 @@
+"""Each kind of failure ends as its typed outcome, masked, never reward 0, and the run finishes."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+KINDS = {
+    "crash": ("environment_failure", "step"),
+    "error": ("environment_failure", "step"),
+    "garbage": ("environment_failure", "step"),
+    "hang": ("timeout", "step"),
+    "reset_crash": ("environment_failure", "reset"),
+}
+
+
+@pytest.mark.parametrize("fault", KINDS)
+def test_an_environment_that_fails_masks_its_rollouts_and_the_run_finishes(
+    mintact, ledger_of, fault
+):
+    path = mintact.run_file(
+        domains__mobile__params={"fault": fault, "fault_rate": 0.3, "fault_scope": "reset"},
+        deadlines__step=2.0,
+        deadlines__reset=5.0,
+        trainer__steps=2,
+    )
+    mintact("train", path)
+    outcome, phase = KINDS[fault]
+    failed = mintact.rows("select * from trajectories where outcome = ?", outcome)
+    assert failed
+    assert {row["phase"] for row in failed} == {phase}
+    assert all(row["reward"] is None for row in failed)
+    assert all(json.loads(row["failure_json"])["message"] for row in failed)
+    assert ledger_of(mintact("check", "run"))["mobile"]["trained"] == 2
+    assert mintact.gone()
+
+
+def test_a_judge_that_raises_masks_every_rollout_and_other_domains_go_on(mintact):
+    path = mintact.run_file(
+        "mobile",
+        "desktop",
+        domains__desktop__judge="stand_ins:broken_judge",
+        schedule__fallback_after=2,
+        trainer__steps=2,
+    )
+    mintact("train", path)
+    judged = mintact.rows(
+        "select t.* from trajectories t join groups g on g.id = t.group_id "
+        "where g.domain = 'desktop' and g.fate != 'cancelled'"
+    )
+    assert judged
+    assert {row["outcome"] for row in judged} == {"judge_failure"}
+    assert all(row["reward"] is None and row["phase"] == "judge" for row in judged)
+    fates = mintact.rows("select distinct fate from groups where domain = 'desktop'")
+    assert {row["fate"] for row in fates} <= {"dropped", "cancelled"}
+
+
+def test_a_model_server_that_dies_is_restarted_with_its_weights(mintact):
+    path = mintact.run_file(rollout__engine="stand_ins:DyingEngine", trainer__steps=3)
+    mintact("train", path)
+    rows = mintact.rows("select * from trajectories where outcome = 'model_failure'")
+    assert rows
+    assert all(row["reward"] is None and row["phase"] == "generate" for row in rows)
+    assert len(mintact.rows("select * from steps where done_at is not null")) == 3
+
+
+def test_a_trainer_that_dies_over_a_step_is_replaced_and_takes_it_once(mintact, ledger_of):
+    path = mintact.run_file(trainer__name="stand_ins:DyingTrainer", trainer__steps=3)
+    output = mintact("train", path)
+    assert "restarting" in output
+    assert [r["step"] for r in mintact.rows("select step from steps where done_at")] == [1, 2, 3]
+    assert ledger_of(mintact("check", "run"))["mobile"]["trained"] == 3

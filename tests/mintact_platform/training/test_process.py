@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from mintact_platform import processes
+from mintact_platform.errors import (
+    CheckpointCorrupt,
+    ConfigurationError,
+    PluginNotFound,
+    TrainerError,
+)
+from mintact_platform.training.process import TrainerProcess
+from mintact_platform.training.trainer import (
+    RowRef,
+    StepReport,
+    StepRequest,
+    SupervisedRequest,
+    TrainerSpec,
+)
+
+SPEC = TrainerSpec("model", "run", {"lr": 1e-6}, {"preset": "mintact"}, 1024, 1, 8, 0)
+DEADLINE = 60.0
+
+
+@pytest.fixture
+async def trainer(toy_trainer: str, tmp_path: Path) -> AsyncIterator[TrainerProcess]:
+    process = await TrainerProcess.start(
+        toy_trainer, {}, SPEC, log=tmp_path / "t.log", mark=f"toy-{os.getpid()}", deadline=DEADLINE
+    )
+    yield process
+    await process.close()
+    assert processes.marked(f"toy-{os.getpid()}") == []
+
+
+async def test_requests_and_reports_arrive_as_they_were_sent(trainer: TrainerProcess) -> None:
+    rows = (
+        RowRef("a", "p/a", "g", "web", 1.0, True, {"style": 0.5}, (0.0, 1.0)),
+        RowRef("b", "p/b", "g", "tools", 0.25),
+    )
+    report = await trainer.step(StepRequest(3, rows, 0, 11), DEADLINE)
+    assert report == StepReport(3, 0.5, 1.0, {"rows": {"web": 1.0, "tools": 0.25}}, 2, 0.0)
+    supervised = await trainer.supervised(SupervisedRequest(4, ("x#0",), 0.1), DEADLINE)
+    assert (supervised.step, supervised.loss, supervised.tokens) == (4, 0.1, 1)
+
+
+async def test_calls_made_together_are_answered_one_after_the_other(
+    trainer: TrainerProcess,
+) -> None:
+    answers = await asyncio.gather(
+        *(trainer.score("0", temperature=float(t), deadline=DEADLINE) for t in range(8))
+    )
+    assert [answer["logprobs"][0][0] for answer in answers] == [-float(t) for t in range(8)]
+
+
+async def test_a_cancelled_call_does_not_answer_the_next_one(trainer: TrainerProcess) -> None:
+    call = asyncio.create_task(trainer.score("0.3", temperature=1.0, deadline=DEADLINE))
+    await asyncio.sleep(0.05)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    answer = await trainer.score("0", temperature=2.0, deadline=DEADLINE)
+    assert answer["logprobs"][0][0] == -2.0
+
+
+async def test_an_exception_comes_back_as_one_line_and_the_trainer_lives(
+    trainer: TrainerProcess,
+) -> None:
+    with pytest.raises(TrainerError, match=r"^trainer confirm: ValueError: no version 7; see .*$"):
+        await trainer.confirm(7, DEADLINE)
+    with pytest.raises(CheckpointCorrupt, match=r"^here: is cut short; take another$"):
+        await trainer.load("here", DEADLINE)
+    assert trainer.alive()
+
+
+async def test_a_death_is_noticed_at_once_and_ends_with_the_log(trainer: TrainerProcess) -> None:
+    with pytest.raises(TrainerError, match=r"died \(exit 3\): .*about to die"):
+        await trainer.export(1, "w", deadline=DEADLINE)
+    assert not trainer.alive()
+    with pytest.raises(TrainerError, match="died"):
+        await trainer.save("c", step=1, deadline=DEADLINE)
+
+
+async def test_a_killed_trainer_is_noticed(trainer: TrainerProcess) -> None:
+    call = asyncio.create_task(trainer.score("30", temperature=1.0, deadline=DEADLINE))
+    await asyncio.sleep(0.05)
+    os.kill(trainer.pid, signal.SIGKILL)
+    with pytest.raises(TrainerError, match=r"died \(exit -9\)"):
+        await call
+
+
+async def test_a_trainer_that_hangs_is_killed_at_its_deadline(trainer: TrainerProcess) -> None:
+    with pytest.raises(TrainerError, match=r"trainer score: no answer within 0\.2 s"):
+        await trainer.score("60", temperature=1.0, deadline=0.2)
+    assert not trainer.alive()
+
+
+async def test_a_process_with_other_plugins_is_refused(toy_trainer: str, tmp_path: Path) -> None:
+    mark = f"versions-{os.getpid()}"
+    with pytest.raises(TrainerError, match=r"plugins differ .*acme-trainer 0\.2 against 0\.3 here"):
+        await TrainerProcess.start(
+            toy_trainer,
+            {},
+            SPEC,
+            log=tmp_path / "t.log",
+            mark=mark,
+            deadline=DEADLINE,
+            versions={"acme-trainer": "0.2"},
+        )
+    assert processes.marked(mark) == []
+
+
+async def test_a_wrong_name_or_parameter_is_said_by_its_own_error(
+    toy_trainer: str, tmp_path: Path
+) -> None:
+    options = {"log": tmp_path / "t.log", "mark": f"wrong-{os.getpid()}", "deadline": DEADLINE}
+    with pytest.raises(PluginNotFound, match="did you mean 'acme/toy'"):
+        await TrainerProcess.start("acme/tpy", {}, SPEC, **options)
+    with pytest.raises(ConfigurationError, match="unknown parameter 'greting'"):
+        await TrainerProcess.start(toy_trainer, {"greting": "x"}, SPEC, **options)
+
+
+async def test_closing_tells_the_trainer_first(toy_trainer: str, tmp_path: Path) -> None:
+    log = tmp_path / "t.log"
+    process = await TrainerProcess.start(
+        toy_trainer, {"greeting": "good day"}, SPEC, log=log, mark="closing", deadline=DEADLINE
+    )
+    await process.close()
+    assert log.read_text().split("\n") == ["good day", "closed", ""]
+
+
+def test_the_trainer_ends_with_its_parent(toy_trainer: str, tmp_path: Path) -> None:
+    program = f"""
+import asyncio, os, signal
+from pathlib import Path
+from mintact_platform.training.process import TrainerProcess
+from mintact_platform.training.trainer import TrainerSpec
+
+async def main():
+    spec = TrainerSpec("m", "r", {{}}, {{}}, 1, 1, 8, 0)
+    process = await TrainerProcess.start({toy_trainer!r}, {{}}, spec,
+        log=Path({str(tmp_path / "t.log")!r}), mark="orphan", deadline=60)
+    asyncio.create_task(process.score("60", temperature=1.0, deadline=60))
+    await asyncio.sleep(0.1)
+    print(process.pid, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+asyncio.run(main())
+"""
+    parent = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    pid = int(parent.stdout)
+    end = time.monotonic() + 20
+    while Path(f"/proc/{pid}/cmdline").exists() and time.monotonic() < end:
+        if Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z":
+            break
+        time.sleep(0.02)
+    else:
+        assert not Path(f"/proc/{pid}").exists()

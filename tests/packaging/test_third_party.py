@@ -1,0 +1,75 @@
+"""A third party's environment, installed from its wheel and used by name through a real lease."""
+
+from __future__ import annotations
+
+import textwrap
+from pathlib import Path
+
+SCRIPT = """
+import asyncio
+from pathlib import Path
+
+from mintact_platform.config import Deadlines
+from mintact_platform.environments.manager import EnvironmentManager, PoolSpec
+from mintact_platform.registry.names import Registry
+from mintact_platform.registry.parameters import bind
+
+tasks = bind(Registry.discover().get("task_sets", "acme/counter"), {"split": "train"}, where="")()
+
+
+async def play(lease, task, taps):
+    first = await lease.reset(episode=f"{task.id}/{taps}", task=task, seed=task.seed, deadline=30)
+    for step in range(taps):
+        call = {"name": "mobile_use", "arguments": {"action": "click", "coordinate": [1, 2]}}
+        seen = await lease.step(step=step, action=call, deadline=30)
+        assert seen.images[0].data != first.images[0].data and not seen.terminated
+    end = {"name": "mobile_use", "arguments": {"action": "terminate", "status": "success"}}
+    assert (await lease.step(step=taps, action=end, deadline=30)).terminated
+    return (await lease.evaluate(deadline=30)).success
+
+
+async def main():
+    pool = PoolSpec("acme/counter", {"shade": 7}, instances=1)
+    manager = EnvironmentManager(
+        {"mobile": pool}, deadlines=Deadlines(), log_directory=Path("logs"), incarnation=1
+    )
+    await manager.start()
+    try:
+        for task in tasks:
+            async with manager.acquire("mobile") as lease:
+                assert await play(lease, task, task.params["goal"])
+                assert not await play(lease, task, task.params["goal"] + 1)
+    finally:
+        await manager.close()
+    print("solved", len(tasks))
+
+
+asyncio.run(main())
+"""
+
+
+def test_an_installed_environment_runs_by_its_name(installed, tmp_path):
+    (tmp_path / "play.py").write_text(textwrap.dedent(SCRIPT))
+    result = installed.run("python", "play.py", cwd=tmp_path)
+    logs = "\n".join(p.read_text()[-2000:] for p in (tmp_path / "logs").rglob("*.log"))
+    assert result.stdout.strip() == "solved 3", result.stderr[-3000:] + logs
+
+
+def test_its_tasks_are_listed_by_the_command(installed, tmp_path):
+    result = installed.run("mintact", "tasks", "acme/counter", "--templates", cwd=tmp_path)
+    assert result.stdout.split() == ["9", "tap"], result.stderr
+
+
+def test_a_wrong_parameter_is_named(installed, tmp_path):
+    code = """
+from mintact_platform.registry.names import Registry
+from mintact_platform.registry.parameters import check
+check(Registry.discover().get("environments", "acme/counter"), {"shad": 3}, where="acme/counter")
+"""
+    result = installed.run("python", "-c", code, cwd=tmp_path)
+    assert "unknown parameter 'shad'; did you mean 'shade'?" in result.stderr
+
+
+def test_the_environment_is_at_most_40_lines():
+    file = Path(__file__).parents[1] / "third_party/acme_counter/acme_counter/env.py"
+    assert file.read_text().count("\n") <= 40
