@@ -235,7 +235,8 @@ class Workers:
             self._workers.pop(worker.name, None)
 
     async def close(self) -> None:
-        """Kill all workers."""
+        """Kill all workers, in one sweep over the processes."""
+        await asyncio.to_thread(processes.kill_marked, self._mark)
         await asyncio.gather(*(self.kill(worker) for worker in list(self._workers.values())))
 
     def _with_room(self, kind: Kind) -> WorkerProcess | None:

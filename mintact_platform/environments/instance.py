@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from mintact_platform.environments import wire
 from mintact_platform.environments.encoding import InvalidObservation, from_reset, from_step, plain
 from mintact_platform.environments.wire import ImageFormat
+from mintact_platform.errors import ConfigurationError
 
 T = TypeVar("T")
 _CLONE_FS = 0x200
@@ -42,8 +43,16 @@ class Instance:
         self._environment: Any = None
 
     async def create(self, params: Mapping[str, Any]) -> bytes:
-        """Build the environment."""
+        """Build the environment.
+
+        Raises:
+            ConfigurationError: a parameter it does not take, or one it needs.
+        """
         factory = self._target
+        try:
+            inspect.signature(factory).bind(**params)
+        except TypeError as error:
+            raise ConfigurationError(str(error), where="environment's parameters") from None
         if inspect.isclass(factory) and _is_async(factory):
             self._environment = factory(**params)
         elif inspect.iscoroutinefunction(factory):
@@ -92,7 +101,15 @@ class Instance:
             raise InvalidObservation(str(error)) from error
 
     async def _on_thread(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+        return await asyncio.get_running_loop().run_in_executor(self._thread, _settled, work)
+
+
+def _settled(work: Callable[[], T]) -> T:
+    """Do it; a StopIteration would never arrive, because a future cannot carry one."""
+    try:
+        return work()
+    except StopIteration as error:
+        raise RuntimeError("the environment raised StopIteration") from error
 
 
 def _enter(directory: Path) -> None:

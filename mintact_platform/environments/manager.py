@@ -15,9 +15,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mintact_platform import processes
 from mintact_platform.config import Deadlines
-from mintact_platform.environments.client import Connection, Lease, finish
+from mintact_platform.environments.client import Lease
+from mintact_platform.environments.connection import Connection
+from mintact_platform.environments.local import LocalServer
 from mintact_platform.environments.wire import ImageFormat
 from mintact_platform.errors import (
     ConfigurationError,
@@ -102,7 +103,7 @@ class EnvironmentManager:
         self._deadlines = deadlines
         self._pools = {name: _Pool(name, spec) for name, spec in pools.items()}
         pythons = {spec.python for spec in pools.values() if spec.python} - {sys.executable}
-        self._local = _LocalServer(log_directory, sorted(pythons), deadlines.create)
+        self._local = LocalServer(log_directory, sorted(pythons), deadlines.create)
         self._keys = (
             f"{incarnation}-{secrets.token_hex(8)}-{number}" for number in itertools.count()
         )
@@ -238,7 +239,7 @@ class EnvironmentManager:
                 ttl=TTL,
                 image_format=spec.image_format,
                 deadline=self._deadlines.create,
-                bearer=_bearer(spec.bearer_env),
+                bearer=self._bearer(pool),
                 python=spec.python,
             )
         except MintactError:
@@ -252,8 +253,13 @@ class EnvironmentManager:
             held: dict[tuple[str, str | None], list[tuple[_Pool, Lease]]] = {}
             for pool in self._pools.values():
                 for lease in pool.leases:
-                    held.setdefault((lease.server, pool.spec.bearer_env), []).append((pool, lease))
-            await asyncio.gather(*(_beat(url, env, leases) for (url, env), leases in held.items()))
+                    held.setdefault((lease.server, self._bearer(pool)), []).append((pool, lease))
+            await asyncio.gather(*(_beat(*server, leases) for server, leases in held.items()))
+
+    def _bearer(self, pool: _Pool) -> str | None:
+        if not pool.spec.servers:
+            return self._local.bearer
+        return os.environ.get(pool.spec.bearer_env) if pool.spec.bearer_env else None
 
     async def _watch_local(self) -> None:
         """Replace the leases of a local server that died, without waiting for a heartbeat."""
@@ -307,63 +313,9 @@ class _Pool:
         )
 
 
-class _LocalServer:
-    """The one environment server of this machine, started when needed and after it died."""
-
-    def __init__(self, logs: Path, pythons: list[str], deadline: float) -> None:
-        self._logs, self._pythons, self._deadline = logs, pythons, deadline
-        self._child: processes.Child | None = None
-        self._lock = asyncio.Lock()
-        self._started = asyncio.Event()
-
-    async def url(self) -> str:
-        """Its URL; starts it if need be."""
-        async with self._lock:
-            if self._child is None or not self._child.alive():
-                await self.stop()
-                base = os.environ.get(processes.MARK, f"mintact-{os.getpid()}")
-                self._child = await processes.spawn(
-                    [sys.executable, "-m", "mintact_platform.environments.server"],
-                    {"logs": str(self._logs / "environments"), "pythons": self._pythons},
-                    log=self._logs / "environments.log",
-                    mark=f"{base}/environments-{secrets.token_hex(4)}",
-                    deadline=self._deadline,
-                )
-                self._started.set()
-            url: str = self._child.ready["url"]
-            return url
-
-    async def death(self) -> str:
-        """Wait until the server that runs, or the next one, ended by itself; its URL."""
-        await self._started.wait()
-        self._started.clear()
-        child = self._child
-        assert child is not None
-        loop, ended = asyncio.get_running_loop(), asyncio.Event()
-        descriptor = os.pidfd_open(child.process.pid)
-        loop.add_reader(descriptor, ended.set)
-        try:
-            await ended.wait()
-        finally:
-            loop.remove_reader(descriptor)
-            os.close(descriptor)
-        url: str = child.ready["url"]
-        return url
-
-    async def stop(self) -> None:
-        """End it with everything it started."""
-        if self._child is not None:
-            child, self._child = self._child, None
-            await finish(child.stop())
-
-
-def _bearer(variable: str | None) -> str | None:
-    return os.environ.get(variable) if variable else None
-
-
-async def _beat(url: str, bearer_env: str | None, held: list[tuple[_Pool, Lease]]) -> None:
+async def _beat(url: str, bearer: str | None, held: list[tuple[_Pool, Lease]]) -> None:
     """Extend leases of one server, and have those replaced that it does not know any more."""
-    connection = Connection(url, _bearer(bearer_env))
+    connection = Connection(url, bearer)
     tokens = {lease.id: lease.token for _, lease in held}
     try:
         reply = await connection.post("close", "/v1/heartbeat", {"leases": tokens}, TTL / 6)

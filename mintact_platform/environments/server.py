@@ -6,11 +6,10 @@ import asyncio
 import hmac
 import ipaddress
 import os
-import secrets
 import shutil
 import socket
 import tempfile
-from collections.abc import AsyncIterator, Mapping, MutableMapping
+from collections.abc import AsyncIterator, Callable, Mapping, MutableMapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -38,6 +37,12 @@ from mintact_platform.registry.names import Registry
 
 KEEP_ALIVE = 900
 """Seconds an idle connection stays open: longer than a model thinks."""
+_UVICORN: dict[str, Any] = {
+    "timeout_keep_alive": KEEP_ALIVE,
+    "timeout_graceful_shutdown": 1,
+    "access_log": False,
+    "log_level": "warning",
+}
 
 
 class ServerSpec(BaseModel):
@@ -56,6 +61,8 @@ class ServerSpec(BaseModel):
     """Leases at once."""
     bearer_env: str | None = None
     """Name of the environment variable that holds the bearer token."""
+    bearer: str | None = None
+    """The token itself, from a parent process; never written to a file."""
     logs: Path = Path("logs")
     """Directory of the workers' output."""
 
@@ -157,9 +164,7 @@ def _add_status_routes(app: FastAPI, service: LeaseService) -> None:
 
 def main() -> None:
     """Run as a child: specification on standard input, `{"url"}` when ready."""
-    directory = Path(tempfile.mkdtemp(prefix="mintact-"))
-    inherited = os.environ.get(processes.MARK)
-    mark = inherited or f"environments-{secrets.token_hex(6)}"
+    directory, mark = new_directory(), os.environ[processes.MARK]
 
     def clean() -> None:
         processes.kill_marked(mark)
@@ -169,40 +174,45 @@ def main() -> None:
     asyncio.run(serve(spec, directory=directory, mark=mark, ready=processes.ready))
 
 
-async def serve(spec: ServerSpec, *, directory: Path, mark: str, ready: Any) -> None:
+def new_directory() -> Path:
+    """A short-named directory for a server's instances: browsers put sockets there."""
+    return Path(tempfile.mkdtemp(prefix="mintact-"))
+
+
+async def serve(
+    spec: ServerSpec, *, directory: Path, mark: str, ready: Callable[[dict[str, Any]], None]
+) -> None:
     """Serve until a signal, then kill every worker and remove the directory.
 
     Args:
         spec: how to run.
-        directory: for the instances' files; deleted at the end.
-        mark: prefix of the mark that all workers carry.
+        directory: for the instances' files, see `new_directory`; deleted at the end.
+        mark: unique; prefix of the mark that all workers carry.
         ready: called with `{"url"}` once requests are answered.
 
     Raises:
         ConfigurationError: a bind outside loopback without a bearer token.
     """
-    bearer = _bearer(spec)
     guard = watchdog.start(mark, directory)
-    catalogue = Catalogue(Registry.discover(), spec.environments, spec.pythons)
-    service = LeaseService(catalogue, spec.capacity, directory, spec.logs.resolve(), mark)
-    listener = socket.create_server((spec.host, spec.port), backlog=1024)
-    # inherited by accepted sockets; asyncio forgets it where the listener's protocol is 0
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    config = uvicorn.Config(
-        create_app(service, bearer=bearer),
-        timeout_keep_alive=KEEP_ALIVE,
-        timeout_graceful_shutdown=5,
-        access_log=False,
-        log_level="warning",
-    )
-    server = _Server(config)
-    host, port = listener.getsockname()[:2]
-    server.on_ready = lambda: ready({"url": f"http://{host}:{port}"})
     try:
+        app = create_app(_service(spec, directory, mark), bearer=_bearer(spec))
+        listener = socket.create_server((spec.host, spec.port), backlog=1024)
+        # inherited by accepted sockets; asyncio forgets it where the listener's protocol is 0
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        server = _Server(uvicorn.Config(app, **_UVICORN))
+        host, port = listener.getsockname()[:2]
+        server.on_ready = lambda: ready({"url": f"http://{host}:{port}"})
         await server.serve(sockets=[listener])
     finally:
+        processes.kill_marked(mark)
         shutil.rmtree(directory, ignore_errors=True)
+        guard.kill()
         guard.communicate()
+
+
+def _service(spec: ServerSpec, directory: Path, mark: str) -> LeaseService:
+    catalogue = Catalogue(Registry.discover(), spec.environments, spec.pythons)
+    return LeaseService(catalogue, spec.capacity, directory, spec.logs.resolve(), mark)
 
 
 class _Server(uvicorn.Server):
@@ -253,11 +263,8 @@ class _Border:
 
 
 def _bearer(spec: ServerSpec) -> str | None:
-    token = os.environ.get(spec.bearer_env, "") if spec.bearer_env else ""
-    loopback = spec.host == "localhost" or (
-        spec.host.replace(".", "").replace(":", "").isalnum() and _is_loopback(spec.host)
-    )
-    if not token and (spec.bearer_env or not loopback):
+    token = spec.bearer or (os.environ.get(spec.bearer_env, "") if spec.bearer_env else "")
+    if not token and (spec.bearer_env or not _is_loopback(spec.host)):
         raise ConfigurationError(
             f"binding to {spec.host!r} needs a bearer token",
             where="environment server",
@@ -268,7 +275,7 @@ def _bearer(spec: ServerSpec) -> str | None:
 
 def _is_loopback(host: str) -> bool:
     try:
-        return ipaddress.ip_address(host).is_loopback
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
     except ValueError:
         return False
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from mintact_platform.errors import MintactError
+from mintact_platform.errors import EnvironmentFailure, MintactError
 from mintact_platform.models.chat import check_prefix
 from mintact_platform.models.protocol import WeightsRef
 from mintact_platform.records.task import Task
@@ -26,6 +26,11 @@ from mintact_platform.training.process import TrainerProcess
 
 PROBE_TEMPERATURE = 0.7
 PROBE_NOISE = 0.02
+PROBE_ATTEMPTS = 8
+
+
+View = tuple[str, tuple[bytes, ...]]
+"""Text and encoded images of an observation."""
 
 
 class PreflightFailed(MintactError):
@@ -85,13 +90,16 @@ def _prefix(runtime: Runtime) -> Check:
 
 
 async def _probe(runtime: Runtime, domain: str, task: Task, temperature: float) -> Trajectory:
-    """One short real episode, stored like any other."""
-    try:
-        trajectory = await runtime.rollouter.play(
-            domain, task, EpisodeKey(runtime.rollouter.ids()), temperature=temperature
-        )
-    except ContractBroken as error:
-        raise PreflightFailed(str(error), where="pre-flight: image tokens") from error
+    """One short real episode, stored like any other; a failing environment gets more tries."""
+    for _ in range(PROBE_ATTEMPTS):
+        try:
+            trajectory = await runtime.rollouter.play(
+                domain, task, EpisodeKey(runtime.rollouter.ids()), temperature=temperature
+            )
+        except ContractBroken as error:
+            raise PreflightFailed(str(error), where="pre-flight: image tokens") from error
+        if trajectory.outcome.counts and trajectory.tokens:
+            break
     if not trajectory.outcome.counts or not trajectory.tokens:
         failure = trajectory.failure
         reason = f"{failure.phase}: {failure.message}" if failure else str(trajectory.outcome)
@@ -176,16 +184,7 @@ async def _resets(runtime: Runtime, tasks: Mapping[str, Sequence[Task]]) -> Chec
     """A reset must show its own episode: two tasks, then the first again."""
     alike = []
     for domain, (first, second) in tasks.items():
-        views = []
-        async with runtime.manager.acquire(domain) as lease:
-            for task in (first, second, first):
-                observation = await lease.reset(
-                    episode=f"preflight-{runtime.rollouter.ids()}",
-                    task=task,
-                    seed=task.seed or 0,
-                    deadline=runtime.plan.config.deadlines.reset,
-                )
-                views.append((observation.text, tuple(i.data for i in observation.images)))
+        views = await _views(runtime, domain, (first, second, first))
         if views[2] == views[1] != views[0]:
             raise PreflightFailed(
                 f"domain {domain}: a reset shows the episode before it",
@@ -197,6 +196,31 @@ async def _resets(runtime: Runtime, tasks: Mapping[str, Sequence[Task]]) -> Chec
     if alike:
         return Check(f"reset (two tasks look alike in {', '.join(alike)})")
     return Check("reset differs")
+
+
+async def _views(runtime: Runtime, domain: str, tasks: Sequence[Task]) -> list[View]:
+    """What resets on one instance show; a failing environment gets more tries."""
+    for attempt in range(PROBE_ATTEMPTS):
+        views = []
+        try:
+            async with runtime.manager.acquire(domain) as lease:
+                for task in tasks:
+                    observation = await lease.reset(
+                        episode=f"preflight-{runtime.rollouter.ids()}",
+                        task=task,
+                        seed=task.seed or 0,
+                        deadline=runtime.plan.config.deadlines.reset,
+                    )
+                    views.append((observation.text, tuple(i.data for i in observation.images)))
+            return views
+        except EnvironmentFailure as error:
+            if attempt == PROBE_ATTEMPTS - 1:
+                raise PreflightFailed(
+                    f"domain {domain} cannot be reset: {error.what}",
+                    where="pre-flight: reset differs",
+                    next=f"see {runtime.directory.logs}",
+                ) from error
+    return []
 
 
 async def _gap(

@@ -211,9 +211,7 @@ class TorchTrainer:
             raise TrainerError(
                 f"is trained already, up to {self.last_step}", where=where, next="load a checkpoint"
             )
-        if self.spec.objective["prox"] == "deployed" and (
-            request.prox_version != self.deployed_version
-        ):
+        if request.prox_version != self.deployed_version:
             raise TrainerError(
                 f"asked for π_prox of version {request.prox_version}",
                 where=where,

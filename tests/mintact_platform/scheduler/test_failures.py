@@ -20,10 +20,15 @@ def test_an_environment_that_fails_masks_its_rollouts_and_the_run_finishes(
     mintact, ledger_of, fault
 ):
     path = mintact.run_file(
-        domains__mobile__params={"fault": fault, "fault_rate": 0.3, "fault_scope": "reset"},
+        domains__mobile__params={
+            "fault": fault,
+            "fault_rate": 0.3,
+            "fault_after": 0,
+            "fault_scope": "reset",
+        },
         deadlines__step=2.0,
         deadlines__reset=5.0,
-        trainer__steps=2,
+        trainer__steps=3,
     )
     mintact("train", path)
     outcome, phase = KINDS[fault]
@@ -32,7 +37,7 @@ def test_an_environment_that_fails_masks_its_rollouts_and_the_run_finishes(
     assert {row["phase"] for row in failed} == {phase}
     assert all(row["reward"] is None for row in failed)
     assert all(json.loads(row["failure_json"])["message"] for row in failed)
-    assert ledger_of(mintact("check", "run"))["mobile"]["trained"] == 2
+    assert ledger_of(mintact("check", "run"))["mobile"]["trained"] == 3
     assert mintact.gone()
 
 

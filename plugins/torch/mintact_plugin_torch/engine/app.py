@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 from fastapi import FastAPI, Request
-from fastapi.responses import JSONResponse, PlainTextResponse, Response, StreamingResponse
-from pydantic import BaseModel, ConfigDict, ValidationError
+from fastapi.responses import JSONResponse, PlainTextResponse, Response
 
 from mintact_platform.errors import MintactError
+from mintact_plugin_torch.engine.bodies import (
+    AbortBody,
+    DiskBody,
+    PauseBody,
+    VersionBody,
+    failure,
+    read,
+)
 from mintact_plugin_torch.engine.engine import Engine
-from mintact_plugin_torch.engine.request import BadRequest, GenerateBody, Job, SamplingBody
-from mintact_plugin_torch.engine.scheduler import PauseMode
+from mintact_plugin_torch.engine.generation import Replies, generate
+from mintact_plugin_torch.engine.request import BadRequest, GenerateBody, SamplingBody
 
-Body = TypeVar("Body", bound=BaseModel)
-
-_OFF_LOOP_BYTES = 64 * 1024
 _HEALTH_SECONDS = 20.0
 
 # transports of other processes' memory; weights come from disk here
@@ -30,56 +33,6 @@ _REFUSED = (
     "/init_weights_update_group",
     "/destroy_weights_update_group",
 )
-
-
-class _ControlBody(BaseModel):
-    model_config = ConfigDict(extra="ignore", protected_namespaces=())
-
-
-class PauseBody(_ControlBody):
-    """Body of `/pause_generation`."""
-
-    mode: PauseMode = "abort"
-
-
-class AbortBody(_ControlBody):
-    """Body of `/abort_request`."""
-
-    rid: str = ""
-    abort_all: bool = False
-
-
-class DiskBody(_ControlBody):
-    """Body of `/update_weights_from_disk`."""
-
-    model_path: str
-    weight_version: str | None = None
-    abort_all_requests: bool = False
-
-
-class VersionBody(_ControlBody):
-    """Body of `/update_weight_version`; as SGLang has it, it aborts by default."""
-
-    new_version: str
-    abort_all_requests: bool = True
-
-
-class Replies:
-    """Replies of a job, handed from the engine's thread to the event loop."""
-
-    def __init__(self, version: Callable[[], str], *, logprobs: bool) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._queue: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        self._version, self._logprobs = version, logprobs
-
-    def push(self, job: Job) -> None:
-        """Called on the engine's thread."""
-        reply = job.reply(self._version(), logprobs=self._logprobs)
-        self._loop.call_soon_threadsafe(self._queue.put_nowait, reply)
-
-    async def next(self) -> dict[str, Any]:
-        """The next reply."""
-        return await self._queue.get()
 
 
 def create_app(engine: Engine, *, on_start: Callable[[], None] | None = None) -> FastAPI:
@@ -122,69 +75,11 @@ def create_app(engine: Engine, *, on_start: Callable[[], None] | None = None) ->
         **dict.fromkeys(_REFUSED, refused),
     }
     for path, handler in handlers.items():
-        # no body type in the signature: bodies are read and checked by `_read`
+        # no body type in the signature: bodies are read and checked by `read`
         app.add_route(path, handler, methods=["GET", "POST", "PUT"])
     app.add_exception_handler(BadRequest, _bad_request)
     app.add_exception_handler(MintactError, _bad_request)
     return app
-
-
-# ---- generation --------------------------------------------------------------------------------
-
-
-async def generate(request: Request) -> Response:
-    """`/generate`: one request a call, streamed or not; it ends when its caller goes away."""
-    engine = _engine(request)
-    body = await _read(request, GenerateBody)
-    replies = Replies(lambda: engine.scheduler.version, logprobs=body.return_logprob)
-    job = await engine.prepare(body, replies.push)
-    engine.scheduler.submit(job)
-    if body.stream:
-        return StreamingResponse(_stream(engine, job, replies), media_type="text/event-stream")
-    try:
-        reply = await _unless_gone(request, replies)
-    finally:
-        if job.finish is None:
-            engine.scheduler.abort(lambda other: other is job)
-    if reply is None:
-        return Response(status_code=499)
-    status = reply["meta_info"]["finish_reason"].get("status_code")
-    if status:
-        return _error(status, reply["meta_info"]["finish_reason"]["message"])
-    return Response(json.dumps(reply), media_type="application/json")
-
-
-async def _stream(engine: Engine, job: Job, replies: Replies) -> AsyncIterator[bytes]:
-    try:
-        while True:
-            reply = await replies.next()
-            finish = reply["meta_info"]["finish_reason"]
-            if reply["output_ids"] or finish:
-                yield b"data: " + json.dumps(reply).encode() + b"\n\n"
-            if finish:
-                break
-        yield b"data: [DONE]\n\n"
-    finally:
-        if job.finish is None:
-            engine.scheduler.abort(lambda other: other is job)
-
-
-async def _unless_gone(request: Request, replies: Replies) -> dict[str, Any] | None:
-    """The reply, or None when the caller closed the connection first."""
-    answer = asyncio.create_task(replies.next())
-    gone = asyncio.create_task(_disconnect(request))
-    try:
-        await asyncio.wait({answer, gone}, return_when=asyncio.FIRST_COMPLETED)
-        return answer.result() if answer.done() else None
-    finally:
-        for task in (answer, gone):
-            task.cancel()
-        await asyncio.gather(answer, gone, return_exceptions=True)
-
-
-async def _disconnect(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
 
 
 # ---- what is served, and how busy it is ----------------------------------------------------------
@@ -276,14 +171,14 @@ async def flush_cache(request: Request) -> Response:
 
 async def abort_request(request: Request) -> Response:
     """`/abort_request`: end one request or all; says nothing about whether there was one."""
-    body = await _read(request, AbortBody)
+    body = await read(request, AbortBody)
     _engine(request).scheduler.abort(lambda job: body.abort_all or job.rid == body.rid)
     return Response()
 
 
 async def pause_generation(request: Request) -> Response:
     """`/pause_generation`: requests are ended, lose their slots, or keep them."""
-    body = await _read(request, PauseBody)
+    body = await read(request, PauseBody)
     scheduler = _engine(request).scheduler
     await scheduler.ask(lambda: scheduler.pause(body.mode))
     return JSONResponse({"status": "ok", "message": f"paused ({body.mode})"})
@@ -303,7 +198,7 @@ async def bracket(request: Request) -> Response:
 
 async def update_weights_from_disk(request: Request) -> Response:
     """`/update_weights_from_disk`: 400 and the old weights when the directory will not do."""
-    body = await _read(request, DiskBody)
+    body = await read(request, DiskBody)
     try:
         await _engine(request).load(
             body.model_path, body.weight_version, abort=body.abort_all_requests
@@ -315,7 +210,7 @@ async def update_weights_from_disk(request: Request) -> Response:
 
 async def update_weight_version(request: Request) -> Response:
     """`/update_weight_version`: another name for the same weights."""
-    body = await _read(request, VersionBody)
+    body = await read(request, VersionBody)
     scheduler = _engine(request).scheduler
     if body.abort_all_requests:
         scheduler.abort(lambda job: True)
@@ -341,25 +236,9 @@ def _engine(request: Request) -> Engine:
     return engine
 
 
-async def _read(request: Request, kind: type[Body]) -> Body:
-    content = await request.body() or b"{}"
-    try:
-        if len(content) > _OFF_LOOP_BYTES:
-            return await asyncio.to_thread(kind.model_validate_json, content)
-        return kind.model_validate_json(content)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
-        raise BadRequest(f"{place}: {first['msg']}" if place else first["msg"]) from None
-
-
 def _success(message: str, **more: Any) -> Response:
     return JSONResponse({"success": True, "message": message, **more})
 
 
-def _error(status: int, message: str) -> Response:
-    return JSONResponse({"error": {"message": message, "code": status}}, status_code=status)
-
-
 async def _bad_request(request: Request, error: Exception) -> Response:
-    return _error(400, str(error))
+    return failure(400, str(error))

@@ -165,7 +165,7 @@ class Job:
             logprobs: whether they were asked for.
         """
         ids = self.output_ids()
-        ends = [start for _, start in self.versions[1:]] + [len(ids)]
+        edges = [*(start for _, start in self.versions), len(ids)]
         meta: dict[str, Any] = {
             "id": self.rid,
             "finish_reason": self.finish,
@@ -176,7 +176,7 @@ class Job:
             "weight_version": self.versions[-1][0] if self.versions else version,
             "weight_versions": [
                 {"version": name, "start": start, "end": end}
-                for (name, start), end in zip(self.versions, ends, strict=True)
+                for (name, start), end in zip(self.versions, edges[1:], strict=True)
             ],
             "num_retractions": self.retractions,
             "e2e_latency": time.monotonic() - self.arrived,

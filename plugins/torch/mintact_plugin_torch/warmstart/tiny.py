@@ -14,7 +14,6 @@ from typing import Any
 
 import torch
 from tokenizers import Tokenizer
-from torch import nn
 from transformers import Qwen3VLConfig, Qwen3VLForConditionalGeneration
 
 from mintact_plugin_torch.policy import Policy
@@ -22,6 +21,7 @@ from mintact_plugin_torch.warmstart import tokenizer as vocabulary
 
 PATCH, MERGE, SIDE = 16, 2, 8
 """Pixels a patch, patches a token's side, patches of the position table's side."""
+POSITION_SCALE = 10.0
 
 SAMPLE = (
     "system\n",
@@ -101,28 +101,11 @@ def build(tokenizer: Tokenizer, seed: int) -> Policy:
         config = configuration(tokenizer)
         config._attn_implementation = "sdpa"
         model: Any = Qwen3VLForConditionalGeneration(config)
-        _initialise(model)
+        # at its default size the position table is lost under the patches, and locating an element
+        # never leaves chance
+        with torch.no_grad():
+            model.model.visual.pos_embed.weight.mul_(POSITION_SCALE)
     return Policy(model.eval())
-
-
-@torch.no_grad()
-def _initialise(model: Any) -> None:
-    """Make attention start as "look at tokens like me", and positions loud enough to be seen.
-
-    Queries equal keys and outputs undo values (a mimetic start). The default position table is
-    two orders of magnitude below the patches, and locating then never leaves chance.
-    """
-    model.model.visual.pos_embed.weight.mul_(10.0)
-    text = model.model.language_model
-    text.embed_tokens.weight.normal_(0, 0.3)
-    text.norm.weight.fill_(0.35)
-    for layer in text.layers:
-        attention = layer.self_attn
-        nn.init.orthogonal_(attention.q_proj.weight)
-        attention.k_proj.weight.copy_(attention.q_proj.weight)
-        nn.init.orthogonal_(attention.v_proj.weight)
-        attention.o_proj.weight.copy_(attention.v_proj.weight.T * 0.4)
-        layer.mlp.down_proj.weight.mul_(0.5)
 
 
 def write(policy: Policy, tokenizer: Tokenizer, directory: Path) -> None:

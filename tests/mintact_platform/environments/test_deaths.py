@@ -1,0 +1,127 @@
+import asyncio
+import os
+import signal
+import threading
+from pathlib import Path
+
+import httpx
+import pytest
+
+from mintact_platform import processes
+
+COUNT = {"name": "count", "arguments": {}}
+BROWSER = {"name": "browser", "arguments": {}}
+
+
+async def reset(lease, task):
+    return await lease.reset(episode="e", task=task, seed=0, deadline=60)
+
+
+async def nothing_left(server, *folders):
+    """Wait until no process and no directory of the server is left."""
+    async with asyncio.timeout(30):
+        while processes.marked(server.mark) or any(map(os.path.exists, folders)):
+            await asyncio.sleep(0.05)
+
+
+async def littered(server, task):
+    """A server with a worker that started a browser and hangs, and the folder it works in."""
+    lease = await server.lease("trial_envs:Counter")
+    folder = Path((await reset(lease, task)).text.partition(" in ")[2])
+    await lease.step(step=0, action=BROWSER, deadline=60)
+    hanging = asyncio.create_task(
+        lease.step(step=1, action={"name": "spin", "arguments": {}}, deadline=60)
+    )
+    return lease, hanging, folder.parent.parent
+
+
+async def gone(lease, hanging):
+    hanging.cancel()
+    await asyncio.gather(hanging, return_exceptions=True)
+    await lease.release(deadline=1)
+
+
+@pytest.mark.parametrize("how", ["killed", "lifeline", "terminated"])
+async def test_no_worker_browser_or_directory_survives_the_server(start_server, task, how):
+    server = await start_server()
+    lease, hanging, folder = await littered(server, task)
+    assert len(processes.marked(server.mark)) == 3
+    assert folder.is_dir()
+    if how == "lifeline":
+        server.child.detach()
+    else:
+        number = signal.SIGKILL if how == "killed" else signal.SIGTERM
+        os.kill(server.child.process.pid, number)
+    await asyncio.to_thread(server.child.process.wait, 30)
+    await nothing_left(server, folder)
+    await gone(lease, hanging)
+
+
+async def test_a_released_lease_leaves_no_process_and_no_directory(start_server, task):
+    server = await start_server()
+    lease = await server.lease("trial_envs:Counter")
+    folder = (await reset(lease, task)).text.partition(" in ")[2]
+    await lease.step(step=0, action=BROWSER, deadline=60)
+    await lease.release()
+    assert processes.marked(server.mark) == [server.child.process.pid]
+    assert not os.path.exists(folder)
+    await lease.release()
+    server.child.kill()
+
+
+class CancelAt:
+    """Awaits a coroutine and cancels its task at the n-th point where it gives up control."""
+
+    def __init__(self, work, n):
+        self.work, self.n = work, n
+        self.points = 0
+
+    def __await__(self):
+        steps = self.work.__await__()
+        try:
+            waited = next(steps)
+            while True:
+                self.points += 1
+                if self.points == self.n:
+                    asyncio.current_task().cancel()
+                try:
+                    sent = yield waited
+                except BaseException as error:
+                    waited = steps.throw(error)
+                else:
+                    waited = steps.send(sent)
+        except StopIteration as end:
+            return end.value
+
+
+async def test_an_episode_cancelled_at_any_point_leaves_no_lease_task_or_socket(server, task):
+    async def episode():
+        lease = await server.lease()
+        try:
+            await reset(lease, task)
+            await lease.step(step=0, action=COUNT, deadline=60)
+            await lease.evaluate(deadline=60)
+        finally:
+            await lease.release()
+
+    async def run(n):
+        await CancelAt(episode(), n)
+
+    async with httpx.AsyncClient(base_url=server.url, trust_env=False, timeout=60) as http:
+
+        async def leases():
+            return (await http.get("/v1/environments")).json()["leases"]
+
+        before, sockets = await leases(), len(os.listdir("/proc/self/fd"))
+        n, cancelled = 1, True
+        while cancelled:
+            work = asyncio.create_task(run(n))
+            await asyncio.wait([work])
+            cancelled = work.cancelled()
+            assert cancelled or work.exception() is None
+            assert await leases() == before, f"a lease leaked at point {n}"
+            assert asyncio.all_tasks() == {asyncio.current_task()}, f"a task leaked at point {n}"
+            assert len(os.listdir("/proc/self/fd")) <= sockets, f"a socket leaked at point {n}"
+            n += 1
+    assert n > 15
+    assert threading.active_count() < 10

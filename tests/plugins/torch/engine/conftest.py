@@ -1,0 +1,118 @@
+import asyncio
+import base64
+import io
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from mintact_plugin_torch.engine.engine import Engine
+from mintact_plugin_torch.engine.generation import Replies
+from mintact_plugin_torch.engine.request import GenerateBody
+from mintact_plugin_torch.engine.runner import Limits
+from mintact_plugin_torch.layout import expand
+from mintact_plugin_torch.policy import ImageFeatures, Policy
+from PIL import Image
+
+Ask = Callable[..., Awaitable[dict[str, Any]]]
+OpenEngine = Callable[..., Any]
+
+
+@pytest.fixture(scope="session")
+def picture() -> Callable[..., bytes]:
+    def make(seed: int, width: int = 64, height: int = 64, kind: str = "PNG") -> bytes:
+        pixels = np.random.default_rng(seed).integers(0, 256, (height, width, 3), dtype=np.uint8)
+        buffer = io.BytesIO()
+        Image.fromarray(pixels).save(buffer, kind)
+        return buffer.getvalue()
+
+    return make
+
+
+@pytest.fixture(scope="session")
+def inline() -> Callable[[bytes], str]:
+    return lambda content: base64.b64encode(content).decode()
+
+
+@pytest.fixture
+def open_engine(tiny_model_dir: Path) -> OpenEngine:
+    @asynccontextmanager
+    async def opened(*, deterministic: bool = False, **limits: int) -> AsyncIterator[Engine]:
+        engine = Engine(
+            Policy.load(tiny_model_dir),
+            model_path=str(tiny_model_dir),
+            version="1",
+            limits=Limits(**{"slots": 8, "context": 1024, **limits}),
+            deterministic=deterministic,
+        )
+        engine.scheduler.start()
+        try:
+            yield engine
+        finally:
+            await asyncio.to_thread(engine.scheduler.stop)
+
+    return opened
+
+
+@pytest.fixture(scope="session")
+def ask() -> Ask:
+    async def generate(
+        engine: Engine,
+        ids: list[int],
+        images: list[str] | None = None,
+        *,
+        rid: str | None = None,
+        **sampling: Any,
+    ) -> dict[str, Any]:
+        body = GenerateBody.model_validate(
+            {
+                "rid": rid,
+                "input_ids": ids,
+                "image_data": images,
+                "return_logprob": True,
+                "sampling_params": {"max_new_tokens": 8, "ignore_eos": True, **sampling},
+            }
+        )
+        replies = Replies(lambda: engine.scheduler.version, logprobs=True)
+        engine.scheduler.submit(await engine.prepare(body, replies.push))
+        return await replies.next()
+
+    return generate
+
+
+@pytest.fixture
+def recompute(tiny_model_dir: Path) -> Callable[..., list[float]]:
+    """Log-probabilities of the last ids of a conversation by one full forward."""
+    policy = Policy.load(tiny_model_dir)
+
+    @torch.no_grad()
+    def logprobs(
+        ids: list[int],
+        images: list[bytes],
+        places: list[int],
+        *,
+        last: int,
+        temperature: float = 1.0,
+        model: Policy = policy,
+    ) -> list[float]:
+        cut = [model.patches(image) for image in images]
+        sizes = [
+            (place, patches.grid[2] * model.layout.patch, patches.grid[1] * model.layout.patch)
+            for place, patches in zip(places, cut, strict=True)
+        ]
+        expanded = expand(ids, sizes, model.layout)
+        features = ImageFeatures.join([model.encode([one]) for one in cut]) if cut else None
+        hidden = model.hidden(
+            torch.from_numpy(expanded.ids)[None],
+            torch.from_numpy(expanded.positions)[:, None],
+            torch.from_numpy(expanded.is_image)[None],
+            features,
+        )[0]
+        targets = torch.from_numpy(expanded.ids[-last:])
+        values: list[float] = model.logprobs(hidden[-last - 1 : -1], targets, temperature).tolist()
+        return values
+
+    return logprobs

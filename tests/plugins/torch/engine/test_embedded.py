@@ -1,0 +1,150 @@
+"""The engine as the rollouter uses it: a real child process over HTTP."""
+
+import asyncio
+import hashlib
+import os
+import signal
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+import pytest_asyncio
+from mintact_plugin_torch.engine.embedded import EmbeddedEngine
+from mintact_plugin_torch.policy import Policy
+from mintact_plugin_torch.warmstart.tiny import make_tiny
+
+from mintact_platform import processes
+from mintact_platform.errors import ModelServerError
+from mintact_platform.models.protocol import (
+    EngineSpec,
+    GenerateRequest,
+    ImageFile,
+    Sampling,
+    WeightsRef,
+)
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+MARK = f"engine-test-{os.getpid()}"
+
+
+@pytest.fixture(scope="module")
+def next_weights(tmp_path_factory):
+    return WeightsRef(make_tiny(tmp_path_factory.mktemp("next") / "tiny", seed=1), 2)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def engine(tiny_model_dir, tmp_path_factory):
+    engine = EmbeddedEngine(slots=8, context=1024)
+    spec = EngineSpec(
+        WeightsRef(tiny_model_dir, 1),
+        tmp_path_factory.mktemp("run"),
+        temperature=1.0,
+        active=8,
+        deadline=150,
+        generate_deadline=60,
+        extra={"mark": MARK},
+    )
+    await engine.start(spec)
+    yield engine
+    await engine.close()
+    assert not processes.marked(MARK)
+    assert (spec.run_directory / "logs" / "engine.log").is_file()
+
+
+def _request(rid, ids=range(30, 60), images=(), tokens=8, seed=0):
+    sampling = Sampling(1.0, tokens, (), seed)
+    return GenerateRequest(rid, np.array(ids, dtype=np.int32), list(images), sampling)
+
+
+def _store(path: Path, content: bytes) -> ImageFile:
+    path.write_bytes(content)
+    return ImageFile(path, hashlib.sha256(content).hexdigest())
+
+
+async def test_generates_with_images_by_path_and_knows_its_version(
+    engine, tiny_model_dir, picture, tmp_path
+):
+    image = _store(tmp_path / "a.png", picture(0, 64, 64))
+    pad = Policy.load(tiny_model_dir).image_token_id
+    generation = await engine.generate(_request("a", [*range(30, 60), pad], [image]))
+    assert generation.prompt_tokens == 34
+    assert (len(generation.ids), generation.ids.dtype) == (8, np.int32)
+    assert generation.logprobs.dtype == np.float32
+    assert set(generation.versions.tolist()) == {1}
+    assert generation.finish in ("length", "stop")
+    assert await engine.healthy()
+
+
+async def test_cancelling_frees_the_slot(engine):
+    asked = asyncio.create_task(engine.generate(_request("b", tokens=990)))
+    await _until_running(engine, 1)
+    asked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    await _until_running(engine, 0)
+
+
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_caller_that_goes_away_frees_the_slot(engine, stream):
+    body = {
+        "input_ids": list(range(30, 60)),
+        "sampling_params": {"max_new_tokens": 990, "ignore_eos": True},
+        "stream": stream,
+    }
+
+    async def call():
+        async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
+            await client.post(engine._child.ready["url"] + "/generate", json=body)
+
+    asked = asyncio.create_task(call())
+    await _until_running(engine, 1)
+    asked.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await asked
+    await _until_running(engine, 0)
+
+
+async def _until_running(engine, requests):
+    async with httpx.AsyncClient(trust_env=False) as client:
+        while True:
+            loads = (await client.get(engine._child.ready["url"] + "/v1/loads")).json()["loads"]
+            if loads[0]["num_running_reqs"] == requests:
+                return
+            await asyncio.sleep(0.01)
+
+
+async def test_a_refused_update_keeps_the_old_weights_and_generates_on(engine, tmp_path):
+    before = await engine.generate(_request("c"))
+    with pytest.raises(ModelServerError, match="no safetensors file"):
+        await engine.update(WeightsRef(tmp_path, 9))
+    again = await engine.generate(_request("d"))
+    assert again.ids.tolist() == before.ids.tolist()
+    assert set(again.versions.tolist()) == {1}
+
+
+async def test_an_update_is_served_and_survives_a_dead_child(engine, next_weights):
+    await engine.update(next_weights)
+    updated = await engine.generate(_request("e"))
+    assert set(updated.versions.tolist()) == {2}
+    child = engine._child
+    asked = asyncio.create_task(engine.generate(_request("f", tokens=990)))
+    await _until_running(engine, 1)
+    os.kill(child.process.pid, signal.SIGKILL)
+    with pytest.raises(ModelServerError) as caught:
+        await asked
+    assert caught.value.kind == "unreachable"
+    assert await engine.healthy()
+    assert engine._child is not child
+    revived = await engine.generate(_request("g"))
+    assert revived.ids.tolist() == updated.ids.tolist()
+    assert set(revived.versions.tolist()) == {2}
+
+
+async def test_a_model_that_is_none_says_so_at_the_start(tmp_path):
+    engine = EmbeddedEngine()
+    spec = EngineSpec(WeightsRef(tmp_path, 0), tmp_path, 1.0, 1, deadline=100)
+    with pytest.raises(ModelServerError, match=r"no config\.json"):
+        await engine.start(spec)
+    await engine.close()
