@@ -37,6 +37,7 @@ def register_flow_controls() -> Targets:
     return {
         "quota_normalised": f"{flow}:QuotaNormalised",
         "credit": f"{flow}:Credit",
+        "admitted": f"{flow}:Admitted",
         "none": f"{flow}:NoFlowControl",
     }
 

@@ -63,7 +63,7 @@ class Child:
         except TimeoutError:
             pass
         finally:
-            self.kill()
+            await asyncio.to_thread(self.kill)
 
     def detach(self) -> None:
         """Close the lifeline: the child is told to exit."""

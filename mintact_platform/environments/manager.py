@@ -108,6 +108,9 @@ class EnvironmentManager:
             f"{incarnation}-{secrets.token_hex(8)}-{number}" for number in itertools.count()
         )
         self._tasks: list[asyncio.Task[None]] = []
+        # servers where a lease broke since their leases were last asked after
+        self._suspect: set[str] = set()
+        self._asking = asyncio.Lock()
 
     async def start(self) -> None:
         """Boot every pool; returns once each has an instance, while the others still boot.
@@ -161,6 +164,7 @@ class EnvironmentManager:
         finally:
             chosen.busy.discard(lease)
             if not lease.healthy:
+                self._suspect.add(lease.server)
                 chosen.lost(lease)
             elif lease in chosen.leases:
                 chosen.idle.put_nowait(lease)
@@ -186,8 +190,17 @@ class EnvironmentManager:
                 raise pool.failure or EnvironmentFailure(
                     "no instance started in time", phase="create", kind="timeout", where=pool.name
                 ) from None
+            if lease.server in self._suspect:
+                await self._ask_after(lease.server)
             if lease in pool.leases and lease.healthy:
                 return lease
+
+    async def _ask_after(self, server: str) -> None:
+        """A worker takes all its instances with it: find out before one is handed out."""
+        async with self._asking:
+            if server in self._suspect:
+                self._suspect.discard(server)
+                await self._beat_all(only=server)
 
     async def _first_instance(self, pool: _Pool) -> None:
         """Wait until the pool has an instance, or each of its seats failed once."""
@@ -250,11 +263,15 @@ class EnvironmentManager:
         """Keep idle leases alive, one call a server; find out which are gone."""
         while True:
             await asyncio.sleep(TTL / 6)
-            held: dict[tuple[str, str | None], list[tuple[_Pool, Lease]]] = {}
-            for pool in self._pools.values():
-                for lease in pool.leases:
+            await self._beat_all()
+
+    async def _beat_all(self, *, only: str | None = None) -> None:
+        held: dict[tuple[str, str | None], list[tuple[_Pool, Lease]]] = {}
+        for pool in self._pools.values():
+            for lease in pool.leases:
+                if only in (None, lease.server):
                     held.setdefault((lease.server, self._bearer(pool)), []).append((pool, lease))
-            await asyncio.gather(*(_beat(*server, leases) for server, leases in held.items()))
+        await asyncio.gather(*(_beat(*server, leases) for server, leases in held.items()))
 
     def _bearer(self, pool: _Pool) -> str | None:
         if not pool.spec.servers:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from mintact_platform.config import RunConfig
-from mintact_platform.errors import TrainerError
+from mintact_platform.errors import ModelServerError, TrainerError
 from mintact_platform.rollouts.seeds import seed_of
 from mintact_platform.scheduler.changes import Changes
 from mintact_platform.scheduler.observe import Observers
@@ -20,6 +20,9 @@ from mintact_platform.scheduler.synchronizer import ParameterSynchronizer
 from mintact_platform.storage import checkpoints, ledger
 from mintact_platform.storage.directory import RunDirectory
 from mintact_platform.training.trainer import StepReport, StepRequest
+
+
+PUSH_ATTEMPTS = 10
 
 
 @dataclass(slots=True)
@@ -81,6 +84,7 @@ class Consumer:
         self.step, self.since_push, self.clock = step, since_push, clock
         self.pace = Pace(clock())
         self.phase = "waiting for a batch"
+        self.failed_pushes = 0
 
     async def run(self) -> None:
         """Train until `trainer.steps` or until `after_step` says so."""
@@ -101,6 +105,9 @@ class Consumer:
         self.phase = "waiting for a batch"
         while True:
             seen = self.changes.count
+            if self._push_due() and await self._push():
+                # the push after the last step failed: until it succeeds nothing new may start
+                await self._checkpoint(True)
             batch = self.scheduler.form_batch(self.clock())
             if batch is not None:
                 if batch.stale:
@@ -151,9 +158,15 @@ class Consumer:
             await self.seat.revive(TrainerError("the process died between two steps"))
         push = await self.synchronizer.push(self.step)
         if push.error:
-            self.say(f"push of version {push.version + 1} failed, retried next step: {push.error}")
+            self.failed_pushes += 1
+            self.say(f"push of version {push.version + 1} failed, to be retried: {push.error}")
+            if self.failed_pushes >= PUSH_ATTEMPTS:
+                raise ModelServerError(
+                    f"{self.failed_pushes} pushes in a row failed, the last: {push.error}",
+                    next="the run can be resumed with --resume",
+                )
             return False
-        self.since_push = 0
+        self.since_push = self.failed_pushes = 0
         self.scheduler.pushed(push.version)
         self.observers.notify("weights_synced", version=push.version)
         self.changes.tell()

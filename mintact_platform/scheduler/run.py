@@ -240,6 +240,7 @@ class Training:
             recovered.step,
             recovered.version,
             recovered.since_push,
+            ledger=ledger.ledger(self.directory.database),
         )
         return scheduler
 

@@ -181,3 +181,17 @@ async def test_a_manager_cancelled_while_it_starts_leaves_nothing(make, fifo):
     await asyncio.wait([starting])
     assert starting.cancelled()
     await manager.close()
+
+
+async def test_no_instance_of_a_worker_that_died_is_handed_out(make, task):
+    manager = make(web=PoolSpec("trial_envs:Siblings", instances=4))
+    await manager.start()
+    await until(lambda: manager.stats()["web"].idle == 4)
+    async with manager.acquire("web") as lease:
+        await lease.reset(episode="first", task=task, seed=0, deadline=60)
+        with pytest.raises(EnvironmentFailure):
+            await lease.step(step=0, action={"name": "crash", "arguments": {}}, deadline=60)
+    for number in range(4):
+        async with manager.acquire("web") as lease:
+            await play(lease, task, f"after-{number}")
+    await manager.close()

@@ -25,13 +25,32 @@ SPACES = {
 }
 
 
+SFT = """
+name = "sft"
+model = { path = "tiny" }
+[sft]
+steps = 50
+batch = 8
+lr = 3e-3
+[[sft.data]]
+name = "micro/episodes"
+params = { domains = ["mobile"], demonstrator = "exact" }
+[sft.action_spaces]
+mobile_use = { prompt = "short" }
+"""
+
+
 @pytest.fixture(scope="session")
 def model(tmp_path_factory):
-    """A tiny untrained model, shared by the session's runs."""
-    path = tmp_path_factory.mktemp("model") / "tiny"
-    command = [sys.executable, "-m", "mintact_plugin_torch.warmstart.tiny", "--out", str(path)]
-    subprocess.run(command, check=True, env=environment(), capture_output=True, timeout=120)
-    return path
+    """A tiny model that has learnt to end its turns and little else, shared by the session."""
+    directory = tmp_path_factory.mktemp("model")
+    command = [sys.executable, "-m", "mintact_plugin_torch.warmstart.tiny", "--out", "tiny"]
+    options = {"check": True, "env": environment(), "cwd": directory, "timeout": 170}
+    subprocess.run(command, **options)
+    (directory / "sft.toml").write_text(SFT)
+    command = [sys.executable, "-m", "mintact_platform.cli.main", "sft", "sft.toml", "--quiet"]
+    subprocess.run(command, **options)
+    return directory / "runs" / "sft" / "model"
 
 
 def environment(**more):
@@ -55,7 +74,7 @@ class Mintact:
             "rollout": {
                 "active": 16,
                 "group_size": 4,
-                "max_new_tokens": 6,
+                "max_new_tokens": 48,
                 "max_context": 600,
                 "tools_in": "message",
             },

@@ -15,6 +15,9 @@ KINDS = {
 }
 
 
+COUNTING = ("completed", "max_turns", "agent_error")
+
+
 @pytest.mark.parametrize("fault", KINDS)
 def test_an_environment_that_fails_masks_its_rollouts_and_the_run_finishes(
     mintact, ledger_of, fault
@@ -34,8 +37,10 @@ def test_an_environment_that_fails_masks_its_rollouts_and_the_run_finishes(
     outcome, phase = KINDS[fault]
     failed = mintact.rows("select * from trajectories where outcome = ?", outcome)
     assert failed
-    assert {row["phase"] for row in failed} == {phase}
-    assert all(row["reward"] is None for row in failed)
+    # a crash takes the instances of the same worker with it, in whatever phase they are
+    assert phase in {row["phase"] for row in failed}
+    masked = mintact.rows("select * from trajectories where outcome not in (?, ?, ?)", *COUNTING)
+    assert all(row["reward"] is None for row in masked)
     assert all(json.loads(row["failure_json"])["message"] for row in failed)
     assert ledger_of(mintact("check", "run"))["mobile"]["trained"] == 3
     assert mintact.gone()
