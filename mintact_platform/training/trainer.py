@@ -134,11 +134,11 @@ class Trainer(Protocol):
         ...
 
     def score(self, path: str, *, temperature: float, noise: float = 0.0) -> dict[str, Any]:
-        """Log-probabilities of a stored trajectory's supervised tokens under θ.
+        """Log-probabilities of a stored trajectory's supervised tokens under θ^(deployed).
 
         Returns:
             `{"logprobs": [[float, …] per segment], "tokens": [expanded length per segment]}`.
-            `noise` > 0 scores with the weights `export(noise=…)` writes, θ unchanged.
+            `noise` > 0 scores with the weights `export(noise=…)` writes instead.
         """
         ...
 

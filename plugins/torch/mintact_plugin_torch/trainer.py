@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -126,11 +125,14 @@ class TorchTrainer:
         )
 
     def score(self, path: str, *, temperature: float, noise: float = 0.0) -> dict[str, Any]:
-        """Log-probabilities of a stored trajectory's supervised tokens, segment by segment."""
+        """Log-probabilities of a stored trajectory's supervised tokens, segment by segment.
+
+        Under θ^(deployed), which the servers serve; with noise, under what `export` then writes.
+        """
         segments = trajectories.load(self.run / path).segments
         model = self.policy.model
-        noisy = weights.perturbed(model, noise, self.spec.seed) if noise else None
-        with torch.no_grad(), weights.swapped(model, noisy) if noisy else nullcontext():
+        served = weights.perturbed(model, noise, self.spec.seed) if noise else self.deployed
+        with torch.no_grad(), weights.swapped(model, served):
             logprobs = [self._score(segment, temperature) for segment in segments]
         self.forward.forget()
         return {"logprobs": logprobs, "tokens": [self.forward.length(s) for s in segments]}

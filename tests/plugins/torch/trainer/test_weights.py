@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from mintact_plugin_torch import weights
 from mintact_plugin_torch.forward import Forward
 from mintact_plugin_torch.policy import Policy
 from mintact_plugin_torch.trainer import TorchTrainer
@@ -71,8 +72,7 @@ def test_noise_is_reproducible_and_never_touches_the_weights(run: Any, weights_o
     assert all(torch.equal(tensor, before[name]) for name, tensor in weights_of(trainer).items())
     noisy = trainer.score(path, temperature=1.0, noise=0.01)["logprobs"][0]
     exported = run.started()
-    exported.policy = Policy.load(run.path / "weights/2")
-    exported.forward.policy = exported.policy
+    exported.deployed = weights.host_copy(Policy.load(run.path / "weights/2").model)
     assert exported.score(path, temperature=1.0)["logprobs"][0] == noisy
     assert np.abs(np.subtract(noisy, trainer.score(path, temperature=1.0)["logprobs"][0])).max() > 0
 
