@@ -7,7 +7,6 @@ router forwards none of them.
 from __future__ import annotations
 
 import asyncio
-import functools
 import json
 import ssl
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ import httpx
 
 from mintact_platform.errors import ModelServerError
 from mintact_platform.models.inline import InlineImages
+from mintact_platform.models.lines import Lines
 from mintact_platform.models.protocol import GenerateRequest, Generation, WeightsRef
 from mintact_platform.models.sglang import failure_text, generate_body, parse_generation
 from mintact_platform.models.workers import Workers, unreachable
@@ -63,13 +63,12 @@ class ModelServers:
         self._deadline = generate_deadline
         self._inline = InlineImages(inline_bytes)
         headers = {"Authorization": f"Bearer {bearer}"} if bearer else {}
-        self._connect = functools.partial(
-            _connect, headers, httpx.create_ssl_context(trust_env=False)
-        )
-        self._http = self._connect(concurrency)
+        tls = httpx.create_ssl_context(trust_env=False)
+        self._lines = Lines(tls, concurrency)
+        self._headers = {**_JSON, **headers}
         self.workers = Workers(
             worker_urls,
-            self._connect(4 * max(1, len(worker_urls))),
+            _connect(headers, tls, 4 * max(1, len(worker_urls))),
             weights=weights,
             update_deadline=update_deadline,
             deadline=control_deadline,
@@ -126,7 +125,7 @@ class ModelServers:
     async def aclose(self) -> None:
         """Finish pending aborts and close all connections."""
         await self.workers.aclose()
-        await self._http.aclose()
+        await self._lines.aclose()
 
     async def _ask(self, request: GenerateRequest) -> Generation:
         if self.image_transport != "auto" or not request.images:
@@ -164,17 +163,17 @@ class ModelServers:
         return _dump(body)
 
     async def _post(self, rid: str, body: bytes) -> httpx.Response:
+        request = httpx.Request("POST", self._url, content=body, headers=self._headers)
         try:
-            return await self._http.post(self._url, content=body, headers=_JSON)
+            return await self._lines.send(request)
         except httpx.ConnectError:
             pass
         except httpx.TransportError:
             # the server may still be generating for the lost connection
             await self.workers.abort(rid)
         try:
-            # a connection of its own: other pooled ones may have died with the first
-            async with self._connect(1) as fresh:
-                return await fresh.post(self._url, content=body, headers=_JSON)
+            # a new connection: the idle ones may have died with the first
+            return await self._lines.send(request, fresh=True)
         except httpx.TransportError as error:
             raise unreachable(self._url, error) from error
 

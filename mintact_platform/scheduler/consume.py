@@ -21,7 +21,6 @@ from mintact_platform.storage import checkpoints, ledger
 from mintact_platform.storage.directory import RunDirectory
 from mintact_platform.training.trainer import StepReport, StepRequest
 
-
 PUSH_ATTEMPTS = 10
 
 

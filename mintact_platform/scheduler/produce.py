@@ -23,6 +23,7 @@ from mintact_platform.scheduler.queue import QueuedGroup
 from mintact_platform.scheduler.state import Scheduler
 from mintact_platform.scheduler.tasks import TaskStream
 from mintact_platform.storage import ledger
+from mintact_platform.storage.database import Operation
 from mintact_platform.storage.directory import RunDirectory
 
 QUARANTINE_AFTER = 8
@@ -170,24 +171,12 @@ class Producer:
         path = await asyncio.to_thread(self.directory.trajectories.save, trajectory)
         await self.directory.database.write(ledger.add_trajectory(trajectory, path))
         judged = await self.rollouter.judge(group.domain, trajectory)
-        await self.record_verdict(judged)
+        await self.directory.database.write(verdict_of(judged))
         self._count(group.domain, judged)
         self.observers.notify("trajectory_finished", trajectory=trajectory)
         if judged.outcome is Outcome.ENVIRONMENT_FAILURE and judged.failure is not None:
             self.observers.notify("environment_failed", lease=key.id, failure=judged.failure)
         return judged
-
-    async def record_verdict(self, judged: Judged) -> None:
-        """Write what the judge said, and the outcome that follows from it."""
-        await self.directory.database.write(
-            ledger.set_verdict(
-                judged.trajectory.id,
-                judged.verdict,
-                judged.reward if judged.live else None,
-                outcome=judged.outcome,
-                failure=judged.failure,
-            )
-        )
 
     def _count(self, domain: str, judged: Judged) -> None:
         internal = judged.outcome is Outcome.INTERNAL_FAILURE
@@ -244,3 +233,14 @@ class Producer:
         if tally.dropped_in_row >= QUARANTINE_AFTER:
             tally.quarantined_until = self.clock() + QUARANTINE_SECONDS
             tally.dropped_in_row = QUARANTINE_AFTER // 2
+
+
+def verdict_of(judged: Judged) -> Operation:
+    """Record what the judge said, and the outcome that follows from it."""
+    return ledger.set_verdict(
+        judged.trajectory.id,
+        judged.verdict,
+        judged.reward if judged.live else None,
+        outcome=judged.outcome,
+        failure=judged.failure,
+    )

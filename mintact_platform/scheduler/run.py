@@ -24,7 +24,7 @@ from mintact_platform.scheduler.evaluate import held_out_tasks
 from mintact_platform.scheduler.observe import Observers
 from mintact_platform.scheduler.plan import Plan, plan
 from mintact_platform.scheduler.preflight import preflight
-from mintact_platform.scheduler.produce import OpenGroup, Producer
+from mintact_platform.scheduler.produce import OpenGroup, Producer, verdict_of
 from mintact_platform.scheduler.progress import Display
 from mintact_platform.scheduler.runtime import Runtime, running
 from mintact_platform.scheduler.seat import TrainerSeat
@@ -114,6 +114,8 @@ class Training:
         """Start everything, train, evaluate, stop everything."""
         async with AsyncExitStack() as stack:
             self.display.message(f"starting {self.config.name} in {self.directory.path}")
+            await self._record_plugins()
+            stack.push_async_callback(self._record_plugins)
             seat = TrainerSeat(
                 self.plan, self.directory, self.incarnation, say=self.display.message
             )
@@ -136,6 +138,11 @@ class Training:
             await self._evaluate(runtime, recovered.step, "before")
             step = await self._train(runtime, seat, recovered, observers, tasks)
             await self._evaluate(runtime, step, "after")
+
+    async def _record_plugins(self) -> None:
+        """At the start, and at the end with what observers did wrong."""
+        rows = ledger.plugin_rows(self.plan.registry.rows)
+        await self.directory.database.write(rows)
 
     def _weights(self, version: int) -> WeightsRef:
         path = self.directory.weights(version) if version else Path(self.config.model.path)
@@ -251,15 +258,7 @@ class Training:
             scheduler.group_started(group.id, group.domain)
             for waiting in unjudged:
                 judged = await runtime.rollouter.judge(group.domain, waiting.trajectory)
-                await self.directory.database.write(
-                    ledger.set_verdict(
-                        judged.trajectory.id,
-                        judged.verdict,
-                        judged.reward if judged.live else None,
-                        outcome=judged.outcome,
-                        failure=judged.failure,
-                    )
-                )
+                await self.directory.database.write(verdict_of(judged))
                 if judged.live:
                     group.kept[judged.trajectory.member] = judged
             groups.append(group)

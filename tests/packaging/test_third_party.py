@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 import textwrap
 from pathlib import Path
 
@@ -73,3 +74,46 @@ check(Registry.discover().get("environments", "acme/counter"), {"shad": 3}, wher
 def test_the_environment_is_at_most_40_lines():
     file = Path(__file__).parents[1] / "third_party/acme_counter/acme_counter/env.py"
     assert file.read_text().count("\n") <= 40
+
+
+RUN = """
+name = "acme"
+model = { path = "tiny" }
+[rollout]
+active = 8
+group_size = 4
+max_new_tokens = 6
+max_context = 600
+[trainer]
+steps = 2
+lr = 1e-4
+[sync]
+every = 1
+[domains.mobile]
+environment = "acme/counter"
+params = { shade = 30 }
+tasks = "acme/counter:train"
+action_space = { name = "mobile_use", params = { prompt = "short" } }
+judge = "stand_ins:coin"
+quota = 1
+instances = 4
+max_turns = 2
+"""
+
+
+def test_a_real_run_trains_on_the_installed_environment_by_its_name(installed, tmp_path):
+    (tmp_path / "run.toml").write_text(RUN)
+    modules = Path(__file__).parents[1] / "mintact_platform" / "scheduler" / "modules"
+    (site,) = installed.folder.glob("lib/python*/site-packages")
+    (site / "stand_ins.pth").write_text(f"{modules}\n")
+    tiny = installed.run(
+        "python", "-m", "mintact_plugin_torch.warmstart.tiny", "--out", "tiny", cwd=tmp_path
+    )
+    assert tiny.returncode == 0, tiny.stderr
+    result = installed.run("mintact", "train", "run.toml", cwd=tmp_path)
+    assert result.returncode == 0, result.stderr[-3000:]
+    assert "trained 2" in result.stdout
+    with sqlite3.connect(tmp_path / "runs" / "acme" / "run.db") as database:
+        rows = database.execute("select provides from plugins where distribution = 'acme-counter'")
+        assert "environments:acme/counter" in rows.fetchall()[0][0]
+    database.close()
