@@ -1,7 +1,8 @@
 """Supervised data: noisy demonstrations of whole tasks, grounding questions, named elements.
 
 Every response is worded by the domain's action space in its short form, on the 999 grid. The seeds
-lie far above those of the tasks.
+lie far above those of the tasks. Without `domains`, all four take turns; where there is no browser,
+the web is left out.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from mintact_env_micro.browser import browser_path
 from mintact_env_micro.scene import SIZE, Decision, Layout, Screenshot, pointing
 from mintact_env_micro.tasks import DEMONSTRATIONS, DOMAINS, MicroState
 from mintact_env_micro.tiles import PageTiles
@@ -39,7 +41,7 @@ QUESTIONS = 4
 def episodes(
     *,
     seed: int,
-    domains: Sequence[str] = tuple(DOMAINS),
+    domains: Sequence[str] | None = None,
     demonstrator: Demonstrator = "noisy",
     wrong: float = 0.3,
     icons: int = 4,
@@ -54,34 +56,39 @@ def episodes(
     """
     layout = Layout(icons, colours, jitter)
     chance = 0.0 if demonstrator == "exact" else wrong
-    for scene in _scenes("episodes", seed, domains, layout):
+    for scene in _scenes("episodes", seed, domains or drawable(), layout):
         yield scene.episode(chance, biased=demonstrator == "biased")
 
 
 def grounding(
     *,
     seed: int,
-    domains: Sequence[str] = tuple(DOMAINS),
+    domains: Sequence[str] | None = None,
     icons: int = 4,
     colours: int = 6,
     jitter: int = 3,
 ) -> Iterator[Demonstration]:
     """One screenshot and up to four questions on it, each answered in one step."""
-    for scene in _scenes("grounding", seed, domains, Layout(icons, colours, jitter)):
+    for scene in _scenes("grounding", seed, domains or drawable(), Layout(icons, colours, jitter)):
         yield scene.questions()
 
 
 def elements(
     *,
     seed: int,
-    domains: Sequence[str] = tuple(DOMAINS),
+    domains: Sequence[str] | None = None,
     icons: int = 4,
     colours: int = 6,
     jitter: int = 3,
 ) -> Iterator[Demonstration]:
     """One screenshot with all its named elements, and no response."""
-    for scene in _scenes("elements", seed, domains, Layout(icons, colours, jitter)):
+    for scene in _scenes("elements", seed, domains or drawable(), Layout(icons, colours, jitter)):
         yield scene.named()
+
+
+def drawable() -> tuple[str, ...]:
+    """The domains whose screens this machine can draw: the web needs a browser."""
+    return tuple(name for name in DOMAINS if name != "web" or browser_path() is not None)
 
 
 @dataclass(frozen=True)
