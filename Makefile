@@ -26,7 +26,7 @@ quickstart: machine $(READY) ## train a tiny model on four domains on this machi
 	@sh docs/quickstart/run.sh
 
 test: lint types ## lint, types, the default suite, wheels outside the checkout
-	python -m pytest
+	python -m pytest --numprocesses=2 --dist=loadfile
 
 test-slow: machine $(READY) ## the long runs: learning on three seeds, kills, soak
 	python -m pytest -m slow --timeout=3600

@@ -19,10 +19,10 @@ if ! command -v chromium-headless-shell >/dev/null && [ -z "${MINTACT_CHROMIUM:-
   without_web=1
 fi
 
-stage() { # stage VERB FILE NAME MODEL [key=value …]
-  verb=$1 file=$2 name=$3 model=$4
-  shift 4
-  mintact "$verb" "$file" --runs "$runs" "name=$name" "seed=$seed" "model.path=$model" "$@"
+stage() { # stage NAME MODEL mintact VERB FILE [key=value …]
+  name=$1 model=$2
+  shift 2
+  "$@" --runs "$runs" "name=$name" "seed=$seed" "model.path=$model"
 }
 
 echo "1/4 a tiny Qwen3-VL, aligned" >&2
@@ -31,16 +31,16 @@ mintact torch new-model "$base-tiny" --seed "$seed"
 if [ ! -d "$base-ground/model" ]; then
   echo "2/4 grounding: supervised, single steps" >&2
   rm -rf "$base-ground"
-  stage sft "$here/ground.toml" "quickstart-$seed-ground" "$base-tiny"
+  stage "quickstart-$seed-ground" "$base-tiny" mintact sft "$here/ground.toml"
 fi
 if [ ! -d "$base-sft/model" ]; then
   echo "3/4 episodes: supervised, many steps, from a demonstrator that errs" >&2
   rm -rf "$base-sft"
-  stage sft "$sft" "quickstart-$seed-sft" "$base-ground/model"
+  stage "quickstart-$seed-sft" "$base-ground/model" mintact sft "$sft"
 fi
 echo "4/4 asynchronous RL over the domains" >&2
 if [ -d "$base" ]; then
   set -- --resume "$@"
 fi
-stage train "$rl" "quickstart-$seed" "$base-sft/model" "$@"
+stage "quickstart-$seed" "$base-sft/model" mintact train "$rl" "$@"
 [ -z "${without_web:-}" ] || echo "web: not run (no browser)"

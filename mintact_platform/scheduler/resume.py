@@ -135,6 +135,11 @@ def opened_counts(directory: RunDirectory) -> dict[str, int]:
     return {row["domain"]: row["n"] for row in rows}
 
 
+def pushed_version(directory: RunDirectory) -> int:
+    """The version that every server confirmed last; 0 before the first push."""
+    return max(_pushes(directory).values(), default=0)
+
+
 def _judged(directory: RunDirectory, row: object) -> Judged:
     values = dict(row)  # type: ignore[call-overload]
     trajectory = trajectories.load(directory.trajectories.path(values["id"]))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mintact_platform import config as configuration
 from mintact_platform.config import RunConfig
-from mintact_platform.errors import ConfigurationError
+from mintact_platform.errors import ConfigurationError, first_cause
 from mintact_platform.models.protocol import WeightsRef
 from mintact_platform.records.task import Task
 from mintact_platform.registry.names import Registry
@@ -120,11 +120,7 @@ class Training:
                 self.plan, self.directory, self.incarnation, say=self.display.message
             )
             stack.push_async_callback(seat.close)
-            recovered = await seat.start()
-            weights = self._weights(recovered.version)
-            runtime = await stack.enter_async_context(
-                running(self.plan, self.directory, weights, incarnation=self.incarnation)
-            )
+            recovered, runtime = await self._start(seat, stack)
             observers = Observers(self.plan.registry)
             stack.callback(observers.close)
             tasks = {name: domain.tasks for name, domain in self.plan.domains.items()}
@@ -138,6 +134,29 @@ class Training:
             await self._evaluate(runtime, recovered.step, "before")
             step = await self._train(runtime, seat, recovered, observers, tasks)
             await self._evaluate(runtime, step, "after")
+
+    async def _start(
+        self, seat: TrainerSeat, stack: AsyncExitStack
+    ) -> tuple[recovery.Recovered, Runtime]:
+        """Trainer and rollout side at once, unless the trainer must first write what is served."""
+        version = recovery.pushed_version(self.directory)
+        weights = self._weights(version)
+
+        async def rollout_side() -> Runtime:
+            return await stack.enter_async_context(
+                running(self.plan, self.directory, weights, incarnation=self.incarnation)
+            )
+
+        if not weights.path.exists():
+            recovered = await seat.start()
+            return recovered, await rollout_side()
+        try:
+            async with asyncio.TaskGroup() as group:
+                starting = group.create_task(seat.start())
+                runtime = await rollout_side()
+        except BaseExceptionGroup as failed:
+            raise first_cause(failed) from failed
+        return starting.result(), runtime
 
     async def _record_plugins(self) -> None:
         """At the start, and at the end with what observers did wrong."""

@@ -6,43 +6,43 @@ import json
 
 import pytest
 
-KINDS = {
-    "crash": ("environment_failure", "step"),
-    "error": ("environment_failure", "step"),
-    "garbage": ("environment_failure", "step"),
-    "hang": ("timeout", "step"),
-    "reset_crash": ("environment_failure", "reset"),
-}
-
-
 COUNTING = ("completed", "max_turns", "agent_error")
 
+# fault by domain, and the outcome and phase it must end as
+RUNS = (
+    {
+        "mobile": ("crash", "environment_failure", "step"),
+        "desktop": ("hang", "timeout", "step"),
+        "tools": ("garbage", "environment_failure", "step"),
+    },
+    {
+        "mobile": ("reset_crash", "environment_failure", "reset"),
+        "desktop": ("error", "environment_failure", "step"),
+    },
+)
+OF_DOMAIN = """
+select t.* from trajectories t join groups g on g.id = t.group_id where g.domain = ?
+"""
 
-@pytest.mark.parametrize("fault", KINDS)
-def test_an_environment_that_fails_masks_its_rollouts_and_the_run_finishes(
-    mintact, ledger_of, fault
+
+@pytest.mark.parametrize("faults", RUNS, ids=lambda f: "-".join(kind for kind, *_ in f.values()))
+def test_environments_that_fail_mask_their_rollouts_and_the_run_finishes(
+    mintact, ledger_of, faults
 ):
-    path = mintact.run_file(
-        domains__mobile__params={
-            "fault": fault,
-            "fault_rate": 0.3,
-            "fault_after": 0,
-            "fault_scope": "reset",
-        },
-        deadlines__step=2.0,
-        deadlines__reset=5.0,
-        trainer__steps=3,
-    )
+    injected = {"fault_rate": 0.3, "fault_after": 0, "fault_scope": "reset"}
+    params = {f"domains__{d}__params": {"fault": f[0], **injected} for d, f in faults.items()}
+    path = mintact.run_file(*faults, deadlines__step=2.0, deadlines__reset=5.0, **params)
     mintact("train", path)
-    outcome, phase = KINDS[fault]
-    failed = mintact.rows("select * from trajectories where outcome = ?", outcome)
-    assert failed
-    # a crash takes the instances of the same worker with it, in whatever phase they are
-    assert phase in {row["phase"] for row in failed}
-    masked = mintact.rows("select * from trajectories where outcome not in (?, ?, ?)", *COUNTING)
-    assert all(row["reward"] is None for row in masked)
-    assert all(json.loads(row["failure_json"])["message"] for row in failed)
-    assert ledger_of(mintact("check", "run"))["mobile"]["trained"] == 3
+    for domain, (_, outcome, phase) in faults.items():
+        rows = mintact.rows(OF_DOMAIN, domain)
+        failed = [row for row in rows if row["outcome"] == outcome]
+        # a crash takes the instances of the same worker with it, in whatever phase they are
+        assert phase in {row["phase"] for row in failed}
+        masked = [row for row in rows if row["outcome"] not in COUNTING]
+        assert all(row["reward"] is None for row in masked)
+        assert all(json.loads(row["failure_json"])["message"] for row in failed)
+    ledger = ledger_of(mintact("check", "run"))
+    assert {row["trained"] for row in ledger.values()} == {3}
     assert mintact.gone()
 
 
