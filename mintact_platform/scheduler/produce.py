@@ -222,7 +222,12 @@ class Producer:
     def _decide(self, domain: str, rewards: tuple[float, ...]) -> tuple[Decision, str]:
         if len(rewards) < self.config.rollout.min_live:
             return "dropped", f"{len(rewards)} live rollouts"
-        if self.hooks.admit_group(domain=domain, rewards=rewards):
+        try:
+            admitted = self.hooks.admit_group(domain=domain, rewards=rewards)
+        except Exception as error:
+            # a plugin's decision that fails is no decision; the group is kept out, with the reason
+            return "filtered", f"admit_group: {type(error).__name__}: {error}"
+        if admitted:
             return "queued", ""
         return "filtered", f"uniform reward {rewards[0]:g}" if len(set(rewards)) == 1 else "refused"
 

@@ -59,9 +59,10 @@ async def running(
         except BaseExceptionGroup as failed:
             raise first_cause(failed) from failed
         gate = Gate(engine)
-        yield Runtime(
-            plan, directory, manager, engine, gate, rollouter(plan, directory, manager, gate)
-        )
+        player = rollouter(plan, directory, manager, gate)
+        for domain in player.domains.values():
+            stack.push_async_callback(_shielded, domain.judge.close)
+        yield Runtime(plan, directory, manager, engine, gate, player)
 
 
 def rollouter(

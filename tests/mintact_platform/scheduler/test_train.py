@@ -73,3 +73,21 @@ def test_an_existing_run_is_refused_and_a_finished_one_resumes_to_more_steps(min
     assert [r["step"] for r in mintact.rows("select step from steps")] == [1, 2]
     changed = mintact("train", path, "--resume", "trainer.lr=1", code=2)
     assert "trainer.lr" in changed
+
+
+def test_a_synchronous_deterministic_run_repeats_itself_to_the_last_bit(mintact):
+    path = mintact.run_file(
+        "mobile",
+        "desktop",
+        schedule__mode="synchronous",
+        rollout__deterministic=True,
+        domains__mobile__judge="stand_ins:by_words",
+        domains__desktop__judge="stand_ins:by_words",
+        trainer__steps=2,
+    )
+    weights = []
+    for name in ("first", "second"):
+        mintact("train", path, f"name={name}")
+        run = mintact.directory / "runs" / name
+        weights.append((run / "weights" / "2" / "model.safetensors").read_bytes())
+    assert weights[0] == weights[1]

@@ -142,3 +142,9 @@ class ForgetfulChat(Qwen3VLChat):
     def user(self, text, images):
         self.calls += 1
         return super().user(text if self.calls % 2 else text + " again", images)
+
+
+async def by_words(task, view):
+    """Success by what was said, so that the same words are judged the same in every run."""
+    success = draw(" ".join(turn.response for turn in view.turns))[0] % 2
+    return Verdict("success" if success else "failure", reward=float(success))
