@@ -81,6 +81,8 @@ def test_a_synchronous_deterministic_run_repeats_itself_to_the_last_bit(mintact)
         "desktop",
         schedule__mode="synchronous",
         rollout__deterministic=True,
+        rollout__group_size=2,
+        rollout__max_new_tokens=12,
         domains__mobile__judge="stand_ins:by_words",
         domains__desktop__judge="stand_ins:by_words",
         trainer__steps=2,
