@@ -14,7 +14,9 @@ from mintact_platform.errors import ConfigurationError, near_match
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, protected_namespaces=())
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, protected_namespaces=(), allow_inf_nan=False
+    )
 
 
 class Plugin(_Section):
@@ -27,6 +29,8 @@ class Plugin(_Section):
 def _plugin(value: Any) -> Any:
     return {"name": value} if isinstance(value, str) else value
 
+
+Beta = Annotated[float, Field(ge=0, lt=1)]
 
 PluginChoice = Annotated[Plugin, BeforeValidator(_plugin)]
 
@@ -127,7 +131,7 @@ class TrainerSection(_Section):
     name: str = "torch"
     params: dict[str, Any] = Field(default_factory=dict)
     lr: float = Field(default=1e-6, gt=0)
-    betas: tuple[float, float] = (0.9, 0.98)
+    betas: tuple[Beta, Beta] = (0.9, 0.98)
     weight_decay: float = Field(default=0.0, ge=0)
     grad_clip: float = Field(default=1.0, gt=0)
     warmup: int = Field(default=0, ge=0)
@@ -146,7 +150,7 @@ class SftSection(_Section):
     steps: int = Field(default=320, gt=0)
     lr: float = Field(default=3e-3, gt=0)
     final_lr_share: float = Field(default=0.1, ge=0, le=1)
-    betas: tuple[float, float] = (0.9, 0.95)
+    betas: tuple[Beta, Beta] = (0.9, 0.95)
     warmup: int = Field(default=10, ge=0)
     batch: int = Field(default=32, gt=0)
     """Rows of a step."""
@@ -189,9 +193,9 @@ class EvaluationSection(_Section):
     episodes: int = Field(default=0, ge=0)
     """Held-out tasks a domain, before the first step and after the last; 0 for none."""
     every: int = Field(default=0, ge=0)
-    """Also every so many steps, with `progress_episodes`; 0 for never."""
+    """Also every so many steps, where weights are pushed, with `progress_episodes`; 0: never."""
     progress_episodes: int = Field(default=32, gt=0)
-    stop_at: float | None = None
+    stop_at: float | None = Field(default=None, ge=0, le=1)
     """The run ends early once the mean over the domains reached this in two checks in a row."""
     temperature: float | None = None
     """None takes the rollout's; 0 is greedy."""
@@ -216,7 +220,7 @@ class RunConfig(_Section):
     """A whole run. Quotas and batch sizes count groups, durations are seconds."""
 
     name: str = Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")
-    seed: int = 0
+    seed: int = Field(default=0, ge=0, lt=2**31)
     preset: Literal["default", "paper"] = "default"
     """`paper` restores the paper's literal choices where ours differ."""
     required_plugins: list[str] = Field(default_factory=list)
@@ -238,6 +242,14 @@ class RunConfig(_Section):
             schedule = {"eviction": "oldest", **values.get("schedule", {})}
             return {**values, "schedule": schedule}
         return values
+
+    @model_validator(mode="after")
+    def _whole(self) -> RunConfig:
+        if self.rollout.min_live > self.rollout.group_size:
+            raise ValueError("rollout.min_live is larger than rollout.group_size")
+        if self.domains and not self.batch_groups:
+            raise ValueError("all domains have quota 0; give one of domains.*.quota a number")
+        return self
 
     @property
     def quotas(self) -> dict[str, int]:
@@ -315,6 +327,8 @@ def _first_mistake(error: ValidationError, where: str) -> ConfigurationError:
     first = error.errors()[0]
     place = ".".join(str(part) for part in first["loc"])
     if first["type"] != "extra_forbidden":
+        if first["type"] == "value_error":
+            return ConfigurationError(first["msg"].removeprefix("Value error, "), where=where)
         message = first["msg"][0].lower() + first["msg"][1:]
         shown = "" if first["type"] == "missing" else f", got {first['input']!r}"
         return ConfigurationError(f"{place}: {message}{shown}", where=where)

@@ -73,6 +73,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         # the reader (`| head`) has gone; keep the interpreter from flushing into it at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except OSError as error:
+        # a path that cannot be read or written: the user's to mend, not ours to trace
+        if "--verbose" in words:
+            raise
+        print(f"mintact: {error.filename or ''}: {error.strerror or error}", file=sys.stderr)
+        return 2
 
 
 def parser_of(name: str, verb: Verb) -> argparse.ArgumentParser:
@@ -120,7 +126,8 @@ def _overview() -> str:
     registry = _discover()
     if plugin_verbs := registry.names("commands"):
         lines += ["", "verbs of plugins:"]
-        lines += [f"  {name:{width}}{registry.provider('commands', name)}" for name in plugin_verbs]
+        brought = {name: " and ".join(registry.tables["commands"][name]) for name in plugin_verbs}
+        lines += [f"  {name:{width}}{distributions}" for name, distributions in brought.items()]
     lines += [
         "",
         "start here:  mintact train run.toml            train what the run file says",

@@ -111,14 +111,12 @@ def points(change: Interval) -> str:
 
 
 def _ends(evaluations: Sequence[Rollout]) -> tuple[list[Rollout], list[Rollout]]:
-    """The evaluations labelled `before` and `after`; the newest one where `after` is missing."""
+    """Those labelled `before`, and of `after`, else of the others, those of the newest step."""
     first = [r for r in evaluations if r.label == "before"]
-    last = [r for r in evaluations if r.label == "after"]
-    if not last:
-        rest = [r for r in evaluations if r.label != "before"]
-        newest = max((r.step for r in rest), default=0)
-        last = [r for r in rest if r.step == newest]
-    return first, last
+    rest = [r for r in evaluations if r.label == "after"]
+    rest = rest or [r for r in evaluations if r.label != "before"]
+    newest = max((r.step for r in rest), default=0)
+    return first, [r for r in rest if r.step == newest]
 
 
 def _row(domain: str, first: Sequence[Rollout], last: Sequence[Rollout]) -> Row:

@@ -74,6 +74,11 @@ def _load_one(manager: pluggy.PluginManager, point: EntryPoint, *, strict: bool)
     name = _distribution(point)
     row = PluginRow(name, point.dist.version if point.dist else "?", point.name)
     start = time.perf_counter()
+    if manager.has_plugin(name):
+        row.error = "a second entry point in the group 'mintact'; one module a distribution"
+        if strict:
+            raise PluginError(row.error, where=f"plugin {name}")
+        return row
     try:
         _check_core_version(point)
         plugin = point.load()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -78,3 +79,22 @@ async def held_out(
     except BaseExceptionGroup as failed:
         raise first_cause(failed) from failed
     return {domain: task.result() for domain, task in started.items()}
+
+
+def missing_tasks(
+    directory: RunDirectory, tasks: Mapping[str, Sequence[Task]], *, step: int, label: str
+) -> dict[str, list[Task]]:
+    """What an evaluation that was cut short has not recorded yet."""
+    rows = directory.database.read(
+        "select task from evaluations where step = ? and label = ?", (step, label)
+    )
+    recorded = Counter(row["task"] for row in rows)
+    missing: dict[str, list[Task]] = {}
+    for domain, chosen in tasks.items():
+        missing[domain] = []
+        for task in chosen:
+            if recorded[task.id]:
+                recorded[task.id] -= 1
+            else:
+                missing[domain].append(task)
+    return missing

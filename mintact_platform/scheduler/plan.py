@@ -74,6 +74,10 @@ def plan(config: RunConfig, registry: Registry, *, domains: bool = True) -> Plan
     schedule, rollout = config.schedule, config.rollout
     _known("trainers", config.trainer.name, config.trainer.params, registry)
     registry.get("presets", config.objective.preset)
+    for part in ("advantage", "objective", "correction", "normaliser"):
+        chosen = getattr(config.objective, part)
+        if chosen is not None:
+            registry.provider(f"{part}s", chosen.name)
     return Plan(
         config=config,
         registry=registry,

@@ -18,6 +18,7 @@ import numpy as np
 from mintact_platform.errors import EnvironmentFailure, MintactError
 from mintact_platform.models.chat import check_prefix
 from mintact_platform.models.protocol import WeightsRef
+from mintact_platform.records.outcome import Outcome
 from mintact_platform.records.task import Task
 from mintact_platform.records.trajectory import Trajectory
 from mintact_platform.rollouts.episode import ContractBroken, EpisodeKey
@@ -102,11 +103,14 @@ async def _probe(runtime: Runtime, domain: str, task: Task, temperature: float) 
             break
     if not trajectory.outcome.counts or not trajectory.tokens:
         failure = trajectory.failure
+        follow = f"see {runtime.directory.logs}"
+        if trajectory.outcome is Outcome.CONTEXT_OVERFLOW:
+            follow = "raise rollout.max_context, or lower rollout.max_new_tokens"
         reason = f"{failure.phase}: {failure.message}" if failure else str(trajectory.outcome)
         raise PreflightFailed(
             f"a probe episode ended as {trajectory.outcome} ({reason})",
             where=f"pre-flight: domain {domain}",
-            next=f"see {runtime.directory.logs}",
+            next=follow,
         )
     await asyncio.to_thread(runtime.directory.trajectories.save, trajectory)
     return trajectory

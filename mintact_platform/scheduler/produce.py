@@ -29,6 +29,7 @@ from mintact_platform.storage.directory import RunDirectory
 QUARANTINE_AFTER = 8
 QUARANTINE_SECONDS = 30.0
 RECENT = 64
+FRUITLESS = 4
 
 Decision = Literal["queued", "filtered", "dropped"]
 
@@ -52,6 +53,7 @@ class DomainTally:
     """What a domain has shown lately, for the display."""
 
     dropped_in_row: int = 0
+    fruitless: int = 0
     quarantined_until: float = 0.0
     filtered: int = 0
     dropped: int = 0
@@ -72,6 +74,7 @@ class Producer:
         hooks: for the `admit_group` decision.
         observers: told what happened.
         changes: told whenever the scheduler's state changed.
+        say: prints a line for people.
         clock: monotonic seconds.
     """
 
@@ -86,11 +89,13 @@ class Producer:
         hooks: pluggy.HookRelay,
         observers: Observers,
         changes: Changes,
+        say: Callable[[str], None] = lambda line: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.config, self.scheduler, self.rollouter = config, scheduler, rollouter
         self.directory, self.streams, self.hooks = directory, streams, hooks
         self.observers, self.changes, self.clock = observers, changes, clock
+        self.say = say
         self.tally = {name: DomainTally() for name in config.domains}
         self.internal_in_row = 0
         self._groups: set[asyncio.Task[None]] = set()
@@ -214,6 +219,7 @@ class Producer:
             )
         self.tally[group.domain].filtered += fate == "filtered"
         self._quarantine(group.domain, dropped=fate == "dropped")
+        self._explain(group.domain, fate, reason, members)
         self.observers.notify(
             "group_finished", group=group.id, domain=group.domain, admitted=queued is not None
         )
@@ -230,6 +236,19 @@ class Producer:
         if admitted:
             return "queued", ""
         return "filtered", f"uniform reward {rewards[0]:g}" if len(set(rewards)) == 1 else "refused"
+
+    def _explain(self, domain: str, fate: str, reason: str, members: Sequence[Judged]) -> None:
+        """Say why groups come to nothing: after the first few in a row, then ever more rarely."""
+        tally = self.tally[domain]
+        tally.fruitless = 0 if fate == "queued" else tally.fruitless + 1
+        if tally.fruitless < FRUITLESS or tally.fruitless & (tally.fruitless - 1):
+            return
+        failures = [m.failure for m in members if m.failure is not None]
+        last = f"; the last: {failures[-1].phase}: {failures[-1].message}" if failures else ""
+        self.say(
+            f"{domain}: {tally.fruitless} groups in a row gave nothing to learn from "
+            f"({fate}: {reason}{last}); mintact show {self.directory.path.name}"
+        )
 
     def _quarantine(self, domain: str, *, dropped: bool) -> None:
         tally = self.tally[domain]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+import shutil
 import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -15,7 +17,7 @@ from mintact_platform.errors import ConfigurationError, first_cause
 from mintact_platform.models.protocol import WeightsRef
 from mintact_platform.records.task import Task
 from mintact_platform.registry.names import Registry
-from mintact_platform.rollouts.heldout import held_out
+from mintact_platform.rollouts.heldout import held_out, missing_tasks
 from mintact_platform.rollouts.seeds import seed_of
 from mintact_platform.scheduler import resume as recovery
 from mintact_platform.scheduler.changes import Changes
@@ -34,8 +36,12 @@ from mintact_platform.scheduler.synchronizer import ParameterSynchronizer
 from mintact_platform.scheduler.tasks import TaskStream
 from mintact_platform.storage import ledger
 from mintact_platform.storage.directory import RunDirectory
+from mintact_platform.storage.files import write_aside
 
-CHANGEABLE = ("trainer.steps", "evaluation.", "deadlines.", "rollout.active", "schedule.", "name")
+CHANGEABLE = re.compile(
+    r"name|trainer\.(steps|checkpoints_kept)|evaluation\..*|deadlines\..*|rollout\.active|schedule\..*"
+    r"|domains\..*\.(instances|servers|python)"
+)
 """Settings a resumed run may change; any other would make its past and future two runs."""
 
 
@@ -79,16 +85,35 @@ def open_run(config: RunConfig, runs: Path, registry: Registry, *, resume: bool)
         directory = RunDirectory.open(path, writable=True)
         try:
             _same(directory, config)
+            write_aside(path / "config.toml", configuration.dump(config).encode())
         except BaseException:
             directory.close()
             raise
         return directory
+    forget_failed_start(path)
     return RunDirectory.create(
         path,
         config_toml=configuration.dump(config),
         plugins=registry.versions(),
         metadata={"verb": "train", "seed": str(config.seed)},
     )
+
+
+def forget_failed_start(path: Path) -> None:
+    """Remove a run that never got as far as one group or evaluation; its name is free again."""
+    if not (path / "run.db").is_file():
+        return
+    directory = RunDirectory.open(path, writable=True)
+    try:
+        directory.lock()  # another scheduler may be starting in it right now
+        begun = directory.database.read(
+            "select (select count(*) from groups) + (select count(*) from evaluations) n"
+        )[0]["n"]
+        metrics = directory.database.read("select count(*) n from metrics")[0]["n"]
+    finally:
+        directory.close()
+    if not begun and not metrics:
+        shutil.rmtree(path)
 
 
 class Training:
@@ -186,6 +211,7 @@ class Training:
             hooks=self.plan.registry.manager.hook,
             observers=observers,
             changes=self.changes,
+            say=self.display.message,
         )
         synchronizer = ParameterSynchronizer(
             runtime.gate,
@@ -296,10 +322,7 @@ class Training:
         evaluation = self.config.evaluation
         if not evaluation.episodes:
             return
-        done = self.directory.database.read(
-            "select count(*) n from evaluations where label = ? and step = ?", (label, step)
-        )
-        if done[0]["n"] or (label == "before" and step):
+        if label == "before" and step:
             return
         await self._held_out(runtime, step, label, evaluation.episodes)
 
@@ -309,6 +332,8 @@ class Training:
         if not evaluation.every or step % evaluation.every:
             return False
         rates = await self._held_out(runtime, step, "progress", evaluation.progress_episodes)
+        if not rates:
+            return False
         self.scores.append(sum(rates.values()) / len(rates))
         goal = evaluation.stop_at
         return goal is not None and len(self.scores) > 1 and min(self.scores[-2:]) >= goal
@@ -316,11 +341,16 @@ class Training:
     async def _held_out(
         self, runtime: Runtime, step: int, label: str, episodes: int
     ) -> dict[str, float]:
+        tasks = missing_tasks(
+            self.directory, held_out_tasks(self.plan, episodes), step=step, label=label
+        )
+        if not any(tasks.values()):
+            return {}
         self.display.message(f"evaluating {episodes} held-out tasks a domain ({label})")
         results = await held_out(
             runtime.rollouter,
             self.directory,
-            held_out_tasks(self.plan, episodes),
+            tasks,
             step=step,
             label=label,
             temperature=self.config.evaluation.temperature,
@@ -338,7 +368,7 @@ def _same(directory: RunDirectory, config: RunConfig) -> None:
     changed = [
         key
         for key in sorted({*before, *now})
-        if before.get(key) != now.get(key) and not key.startswith(CHANGEABLE)
+        if before.get(key) != now.get(key) and not CHANGEABLE.fullmatch(key)
     ]
     if changed:
         raise ConfigurationError(

@@ -181,7 +181,10 @@ def _first_rows(path: Path, metadata: Mapping[str, str]) -> None:
 
 def _exists(path: Path) -> StorageError:
     if (path / _DATABASE).is_file():
-        what, following = "the run exists already", "continue it with --resume or choose a new name"
+        what, following = (
+            "the run exists already",
+            "train --resume goes on with it; or choose a new name",
+        )
     else:
         what, following = "something is there that is no run", "choose a new name"
     return StorageError(what, where=str(path), next=following)

@@ -15,6 +15,11 @@ CASES = {
     "an unknown judge": ({"domains__mobile__judge": "stat"}, "did you mean 'state'"),
     "an unknown preset": ({"objective__preset": "mintakt"}, "mintact"),
     "an unknown split": ({"domains__mobile__tasks": "micro/mobile:tarin"}, "split"),
+    "an unknown loss": ({"objective__objective": "mintakt"}, "did you mean 'mintact'"),
+    "no quota at all": ({"domains__mobile__quota": 0}, "quota"),
+    "an impossible group": ({"rollout__min_live": 9}, "min_live"),
+    "an impossible beta": ({"trainer__betas": [2, 3]}, "trainer.betas"),
+    "a seed too large": ({"seed": 2**40}, "seed"),
     "a missing plugin": ({"required_plugins": ["mintact-env-desktop>=0.2"]}, "pip install"),
 }
 
