@@ -18,6 +18,7 @@ hookimpl = pluggy.HookimplMarker("mintact")
 
 if TYPE_CHECKING:
     from mintact_platform.actions.space import ActionSpace as ActionSpace
+    from mintact_platform.judging.judge import JudgeView as JudgeView
     from mintact_platform.records.outcome import Outcome as Outcome
     from mintact_platform.records.task import Task as Task
     from mintact_platform.records.trajectory import Trajectory as Trajectory
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 _PUBLIC = {
     "ActionSpace": "mintact_platform.actions.space",
+    "JudgeView": "mintact_platform.judging.judge",
     "Outcome": "mintact_platform.records.outcome",
     "StateCheck": "mintact_platform.records.verdict",
     "Task": "mintact_platform.records.task",
