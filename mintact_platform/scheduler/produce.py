@@ -240,7 +240,8 @@ class Producer:
     def _explain(self, domain: str, fate: str, reason: str, members: Sequence[Judged]) -> None:
         """Say why groups come to nothing: after the first few in a row, then ever more rarely."""
         tally = self.tally[domain]
-        tally.fruitless = 0 if fate == "queued" else tally.fruitless + 1
+        solved = fate == "filtered" and any(m.reward > 0 for m in members if m.live)
+        tally.fruitless = 0 if fate == "queued" or solved else tally.fruitless + 1
         if tally.fruitless < FRUITLESS or tally.fruitless & (tally.fruitless - 1):
             return
         failures = [m.failure for m in members if m.failure is not None]
