@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 import pluggy
 
 if TYPE_CHECKING:
-    from mintact_platform.config import RunConfig
     from mintact_platform.records.outcome import Failure
     from mintact_platform.records.trajectory import Trajectory
 
@@ -114,8 +113,8 @@ def register_commands() -> Targets:
 
 
 @hookspec(historic=True)
-def configure(config: RunConfig) -> None:
-    """A run was configured."""
+def configure(config: Any) -> None:
+    """A run was configured; `config` is its checked `RunConfig`."""
 
 
 @hookspec

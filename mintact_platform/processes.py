@@ -8,6 +8,7 @@ itself however the parent dies; the kernel's parent-death signal covers a child 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
 import json
 import os
@@ -104,17 +105,40 @@ async def spawn(
     Raises:
         MintactError: when it dies or is not ready in time; the text ends with its last log lines.
     """
+    name = " ".join(command[1:4])
+    process, lifeline, ready_read = _launch(command, log, mark, environ or {}, pass_fds)
+    child = Child(process, {}, log, mark, lifeline)
+    try:
+        async with asyncio.timeout(deadline):
+            await asyncio.to_thread(_feed, process, json.dumps(spec).encode())
+            line = await _read_line(ready_read)
+        if not line:
+            raise MintactError("ended before it was ready", where=name)
+        child.ready = json.loads(line)
+    except BaseException as error:
+        child.kill()
+        if isinstance(error, (TimeoutError, MintactError)):
+            reason = "was not ready in time" if isinstance(error, TimeoutError) else error.what
+            tail = child.log_tail(3).strip() or "no output"
+            raise MintactError(f"{reason}: {tail}", where=name, next=f"see {log}") from error
+        raise
+    finally:
+        os.close(ready_read)
+    return child
+
+
+def _launch(
+    command: Sequence[str],
+    log: Path,
+    mark: str,
+    environ: Mapping[str, str],
+    pass_fds: Sequence[int],
+) -> tuple[subprocess.Popen[bytes], int, int]:
+    """The process, our end of its lifeline, our end of its ready pipe; no descriptor leaks."""
     log.parent.mkdir(parents=True, exist_ok=True)
     lifeline_read, lifeline_write = os.pipe()
     ready_read, ready_write = os.pipe()
-    environment = {
-        **os.environ,
-        "OMP_NUM_THREADS": "1",
-        **(environ or {}),
-        LIFELINE: str(lifeline_read),
-        READY: str(ready_write),
-        MARK: mark,
-    }
+    pipes = {LIFELINE: str(lifeline_read), READY: str(ready_write), MARK: mark}
     try:
         with log.open("ab") as output:
             process = subprocess.Popen(
@@ -122,34 +146,18 @@ async def spawn(
                 stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                env=environment,
+                env={**os.environ, "OMP_NUM_THREADS": "1", **environ, **pipes},
                 pass_fds=(lifeline_read, ready_write, *pass_fds),
                 start_new_session=True,
             )
+    except BaseException:
+        os.close(lifeline_write)
+        os.close(ready_read)
+        raise
     finally:
         os.close(lifeline_read)
         os.close(ready_write)
-    child = Child(process, {}, log, mark, lifeline_write)
-    try:
-        await asyncio.to_thread(_feed, process, json.dumps(spec).encode())
-        async with asyncio.timeout(deadline):
-            line = await _read_line(ready_read)
-        if not line:
-            raise MintactError("ended before it was ready", where=" ".join(command[1:4]))
-        child.ready = json.loads(line)
-    except BaseException as error:
-        child.kill()
-        if isinstance(error, (TimeoutError, MintactError)):
-            reason = "was not ready in time" if isinstance(error, TimeoutError) else error.what
-            raise MintactError(
-                f"{reason}: {child.log_tail(3).strip() or 'no output'}",
-                where=" ".join(command[1:4]),
-                next=f"see {log}",
-            ) from error
-        raise
-    finally:
-        os.close(ready_read)
-    return child
+    return process, lifeline_write, ready_read
 
 
 def adopt(*, on_orphan: Callable[[], None] | None = None) -> dict[str, Any]:
@@ -236,9 +244,12 @@ def _feed(process: subprocess.Popen[bytes], payload: bytes) -> None:
         return
     try:
         stdin.write(payload)
-        stdin.close()
     except BrokenPipeError:
         pass
+    finally:
+        # what could not be written is still buffered, and closing tries once more
+        with contextlib.suppress(BrokenPipeError):
+            stdin.close()
 
 
 async def _read_line(descriptor: int) -> bytes:
