@@ -9,6 +9,7 @@ from typing import TextIO
 
 from rich.console import Console, Group
 from rich.live import Live
+from rich.padding import Padding
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
@@ -111,7 +112,8 @@ def render(snapshot: Snapshot) -> Group:
         f"  {clock_time(snapshot.seconds)}",
         (f"  {snapshot.phase}" if snapshot.phase else "", "cyan"),
     )
-    bar = ProgressBar(total=max(1, snapshot.steps), completed=snapshot.step, width=60)
+    # a bare bar ends without a line break, and the table would begin beside it
+    bar = Padding(ProgressBar(total=max(1, snapshot.steps), completed=snapshot.step, width=60), 0)
     foot = Text("  ".join(_facts(snapshot)), style="dim")
     if not snapshot.domains:
         return Group(head, bar, foot)
