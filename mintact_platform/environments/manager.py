@@ -8,18 +8,17 @@ import os
 import secrets
 import sys
 import time
-from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from mintact_platform.config import Deadlines
 from mintact_platform.environments.client import Lease
 from mintact_platform.environments.connection import Connection
 from mintact_platform.environments.local import LocalServer
-from mintact_platform.environments.wire import ImageFormat
+from mintact_platform.environments.pool import Pool as Pool
+from mintact_platform.environments.pool import PoolSpec as PoolSpec
+from mintact_platform.environments.pool import PoolStats as PoolStats
 from mintact_platform.errors import (
     ConfigurationError,
     EnvironmentFailure,
@@ -31,52 +30,6 @@ TTL = 60.0
 """Seconds a lease outlives a scheduler that went silent."""
 _BACKOFF = (0.1, 5.0)
 _AVOID = 5.0
-
-
-@dataclass(frozen=True, slots=True)
-class PoolSpec:
-    """Instances of one environment with one set of parameters.
-
-    Attributes:
-        environment: registered name, or `module:attribute`.
-        params: its parameters.
-        instances: leases to hold.
-        servers: environment servers to spread them over; empty starts one here.
-        python: interpreter of the workers, None for this one.
-        image_format: encoding of screenshots.
-        bearer_env: name of the variable that holds the servers' bearer token.
-    """
-
-    environment: str
-    params: Mapping[str, Any] = field(default_factory=dict)
-    instances: int = 4
-    servers: tuple[str, ...] = ()
-    python: str | None = None
-    image_format: ImageFormat = "png"
-    bearer_env: str | None = None
-
-
-@dataclass(slots=True)
-class PoolStats:
-    """A pool in numbers.
-
-    Attributes:
-        idle: leases that wait for a rollout.
-        busy: leases in use.
-        starting: instances that boot.
-        failed: instances lost since the start.
-        acquired: leases handed out since the start.
-        acquire_wait_s: seconds rollouts waited for one, in total.
-        boot_s: seconds boots took, in total.
-    """
-
-    idle: int = 0
-    busy: int = 0
-    starting: int = 0
-    failed: int = 0
-    acquired: int = 0
-    acquire_wait_s: float = 0.0
-    boot_s: float = 0.0
 
 
 class EnvironmentManager:
@@ -101,7 +54,7 @@ class EnvironmentManager:
         incarnation: int,
     ) -> None:
         self._deadlines = deadlines
-        self._pools = {name: _Pool(name, spec) for name, spec in pools.items()}
+        self._pools = {name: Pool(name, spec) for name, spec in pools.items()}
         pythons = {spec.python for spec in pools.values() if spec.python} - {sys.executable}
         self._local = LocalServer(log_directory, sorted(pythons), deadlines.create)
         self._keys = (
@@ -178,7 +131,7 @@ class EnvironmentManager:
             pool.stats.starting = pool.spec.instances - len(pool.leases)
         return {name: pool.stats for name, pool in self._pools.items()}
 
-    async def _take(self, pool: _Pool) -> Lease:
+    async def _take(self, pool: Pool) -> Lease:
         """The next idle lease that is still healthy."""
         while True:
             try:
@@ -202,7 +155,7 @@ class EnvironmentManager:
                 self._suspect.discard(server)
                 await self._beat_all(only=server)
 
-    async def _first_instance(self, pool: _Pool) -> None:
+    async def _first_instance(self, pool: Pool) -> None:
         """Wait until the pool has an instance, or each of its seats failed once."""
         while not pool.leases:
             await pool.tried.wait()
@@ -211,7 +164,7 @@ class EnvironmentManager:
             if pool.failure and (tried_enough or isinstance(pool.failure, ConfigurationError)):
                 raise pool.failure
 
-    async def _keep(self, pool: _Pool) -> None:
+    async def _keep(self, pool: Pool) -> None:
         """Fill one seat of a pool for ever: lease, wait until it is lost, give back, again."""
         while True:
             lease = await self._lease(pool)
@@ -225,7 +178,7 @@ class EnvironmentManager:
                 pool.leases.pop(lease, None)
                 await lease.release(deadline=self._deadlines.close)
 
-    async def _lease(self, pool: _Pool) -> Lease:
+    async def _lease(self, pool: Pool) -> Lease:
         pause = _BACKOFF[0]
         while True:
             start = time.monotonic()
@@ -240,7 +193,7 @@ class EnvironmentManager:
                 pool.stats.boot_s += time.monotonic() - start
                 return lease
 
-    async def _create(self, pool: _Pool) -> Lease:
+    async def _create(self, pool: Pool) -> Lease:
         spec = pool.spec
         url = pool.choose_server() or await self._local.url()
         try:
@@ -266,14 +219,14 @@ class EnvironmentManager:
             await self._beat_all()
 
     async def _beat_all(self, *, only: str | None = None) -> None:
-        held: dict[tuple[str, str | None], list[tuple[_Pool, Lease]]] = {}
+        held: dict[tuple[str, str | None], list[tuple[Pool, Lease]]] = {}
         for pool in self._pools.values():
             for lease in pool.leases:
                 if only in (None, lease.server):
                     held.setdefault((lease.server, self._bearer(pool)), []).append((pool, lease))
         await asyncio.gather(*(_beat(*server, leases) for server, leases in held.items()))
 
-    def _bearer(self, pool: _Pool) -> str | None:
+    def _bearer(self, pool: Pool) -> str | None:
         if not pool.spec.servers:
             return self._local.bearer
         return os.environ.get(pool.spec.bearer_env) if pool.spec.bearer_env else None
@@ -288,49 +241,7 @@ class EnvironmentManager:
                     pool.gone(lease, failure)
 
 
-class _Pool:
-    """A pool's leases and who waits for them."""
-
-    def __init__(self, name: str, spec: PoolSpec) -> None:
-        self.name, self.spec = name, spec
-        self.idle: asyncio.Queue[Lease] = asyncio.Queue()
-        self.busy: set[Lease] = set()
-        self.leases: dict[Lease, asyncio.Event] = {}
-        self.seats: list[asyncio.Task[None]] = []
-        self.stats = PoolStats()
-        self.failure: MintactError | None = None
-        self.attempts = 0
-        self.tried = asyncio.Event()
-        self.avoid: dict[str, float] = {}
-        self._turn = 0
-
-    def lost(self, lease: Lease) -> None:
-        """Have the lease given back and replaced."""
-        if lease in self.leases:
-            self.failure = lease.failure or self.failure
-            self.leases[lease].set()
-
-    def gone(self, lease: Lease, failure: EnvironmentFailure) -> None:
-        """The lease ended at its server; a rollout that uses it finds out by itself."""
-        lease.failure = lease.failure or failure
-        if lease not in self.busy:
-            self.lost(lease)
-
-    def choose_server(self) -> str | None:
-        """The server with the fewest of our leases that did not just fail; None without servers."""
-        servers = self.spec.servers
-        if not servers:
-            return None
-        self._turn = (self._turn + 1) % len(servers)
-        held = Counter(lease.server for lease in self.leases)
-        now = time.monotonic()
-        return min(
-            servers[self._turn :] + servers[: self._turn],
-            key=lambda url: (self.avoid.get(url, 0.0) > now, held[url]),
-        )
-
-
-async def _beat(url: str, bearer: str | None, held: list[tuple[_Pool, Lease]]) -> None:
+async def _beat(url: str, bearer: str | None, held: list[tuple[Pool, Lease]]) -> None:
     """Extend leases of one server, and have those replaced that it does not know any more."""
     connection = Connection(url, bearer)
     tokens = {lease.id: lease.token for _, lease in held}

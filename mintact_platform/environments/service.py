@@ -15,12 +15,12 @@ from mintact_platform.environments.hosting import (
     Placed,
     WorkerDied,
     WorkerProcess,
-    Workers,
 )
 from mintact_platform.environments.leases import Call, LeaseRecord, LeaseTable, Refusal
 from mintact_platform.environments.messages import CreateRequest, ResetRequest, StepRequest
 from mintact_platform.environments.metrics import Metrics
 from mintact_platform.environments.wire import ErrorBody
+from mintact_platform.environments.workers import Workers
 from mintact_platform.errors import ConfigurationError, MintactError
 
 PHASES = ("create", "reset", "step", "evaluate", "close")
