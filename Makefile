@@ -10,6 +10,7 @@ TORCH := $(shell sed -n 's/^\(torch==.*\)/\1/p' requirements-dev.txt)
 PROJECTS := pyproject.toml $(wildcard envs/*/pyproject.toml rewards/*/pyproject.toml \
   algorithms/*/pyproject.toml plugins/*/pyproject.toml)
 READY := $(if $(MINTACT_VENV),,.venv/.ready)
+BENCHMARKS := $(wildcard benchmarks/*.py benchmarks/*/run.py)
 SOURCES := mintact_platform envs rewards algorithms plugins tests benchmarks
 
 # one thread a process: schedulers, engines and trainers share the cores
@@ -39,7 +40,7 @@ types: machine $(READY) ## mypy, strict
 	mypy
 
 bench: machine $(READY) ## the measured claims
-	@for file in benchmarks/*.py; do echo "== $$file"; python "$$file" || exit 1; done
+	@for file in $(BENCHMARKS); do echo "== $$file"; python "$$file" || exit 1; done
 
 machine:
 	@sh docs/quickstart/machine.sh $(PYTHON)
@@ -51,5 +52,5 @@ machine:
 	@touch $@
 
 clean: ## remove what the other targets made, the runs kept
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	rm -rf .venv .bench .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
 	find . -name '*.egg-info' -prune -exec rm -rf {} + -o -name __pycache__ -prune -exec rm -rf {} +

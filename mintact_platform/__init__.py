@@ -9,14 +9,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-import pluggy
-
 __version__ = "0.1.0"
 
-hookimpl = pluggy.HookimplMarker("mintact")
-"""Marks a plugin module's function as an implementation of a hook of `hookspecs`."""
-
 if TYPE_CHECKING:
+    import pluggy
+
+    hookimpl = pluggy.HookimplMarker("mintact")
+    """Marks a plugin module's function as an implementation of a hook of `hookspecs`."""
+
     from mintact_platform.actions.space import ActionSpace as ActionSpace
     from mintact_platform.judging.judge import JudgeView as JudgeView
     from mintact_platform.records.outcome import Outcome as Outcome
@@ -41,6 +41,11 @@ __all__ = ["__version__", "hookimpl", *_PUBLIC]
 
 
 def __getattr__(name: str) -> Any:
+    if name == "hookimpl":
+        from pluggy import HookimplMarker
+
+        globals()["hookimpl"] = HookimplMarker("mintact")
+        return globals()["hookimpl"]
     if name in _PUBLIC:
         return getattr(import_module(_PUBLIC[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,6 +7,18 @@ from mintact_platform.hookspecs import Targets
 
 
 @hookimpl
+def register_environments() -> Targets:
+    """Every environment that gymnasium registers, as `gym/<id>`."""
+    return {"gym/*": "mintact_platform.environments.gym:GymEnvironment"}
+
+
+@hookimpl
+def register_task_sets() -> Targets:
+    """Seeds of every environment that gymnasium registers."""
+    return {"gym/*": "mintact_platform.environments.gym:tasks"}
+
+
+@hookimpl
 def register_action_spaces() -> Targets:
     """The four domains' action spaces."""
     ui = "mintact_platform.actions.ui"
@@ -22,6 +34,12 @@ def register_action_spaces() -> Targets:
 def register_chat_formats() -> Targets:
     """Append-only chat formats."""
     return {"qwen3-vl": "mintact_platform.models.chat:Qwen3VLChat"}
+
+
+@hookimpl
+def register_demonstrations() -> Targets:
+    """Supervised episodes."""
+    return {"episodes": "mintact_platform.datasets.saved:episodes"}
 
 
 @hookimpl

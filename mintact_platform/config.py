@@ -73,6 +73,12 @@ class DomainSection(_Section):
     """Interpreter of the workers; None is this one."""
     image_format: Literal["png", "jpeg"] = "png"
     """Encoding of screenshots."""
+    transport: Literal["auto", "stream", "http"] = "auto"
+    """How calls travel to the servers; `auto` prefers the stream."""
+    spares: int = Field(default=0, ge=0)
+    """Instances kept booted beyond those in use, on a server started here."""
+    bearer_env: str | None = None
+    """Environment variable that holds the bearer token of `servers`."""
 
 
 class RolloutSection(_Section):

@@ -39,6 +39,7 @@ class EnvironmentFailure(MintactError):
         kind: `crash`, `timeout`, `invalid`, `full`, `unreachable` or the exception's type name.
         retryable: whether the same call may be sent again to another instance.
         log_tail: the last lines that the instance's worker wrote.
+        retry_after: seconds to wait before asking the same server again, None where it said none.
     """
 
     def __init__(
@@ -51,8 +52,10 @@ class EnvironmentFailure(MintactError):
         log_tail: str = "",
         where: str = "",
         next: str = "",
+        retry_after: float | None = None,
     ) -> None:
         self.phase, self.kind, self.retryable, self.log_tail = phase, kind, retryable, log_tail
+        self.retry_after = retry_after
         super().__init__(what, where=where or f"environment ({phase})", next=next)
 
 

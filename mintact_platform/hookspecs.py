@@ -7,6 +7,7 @@ when its name is first asked for. A target's keyword-only arguments are its para
 file gives under `params` is checked against them and bound.
 
 Names: first-party ones are bare or `<family>/<name>`; yours carry your own namespace (`acme/grid`).
+`acme/*` is a family: its target stands for every such name and gets the rest as keyword `id`.
 """
 
 from __future__ import annotations

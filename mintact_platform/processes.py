@@ -16,16 +16,19 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
 from mintact_platform.errors import MintactError
+from mintact_platform.trees import MARK as MARK
+from mintact_platform.trees import end_with_tree
+from mintact_platform.trees import kill_marked as kill_marked
+from mintact_platform.trees import marked as marked
 
 LIFELINE = "MINTACT_LIFELINE_FD"
 READY = "MINTACT_READY_FD"
-MARK = "MINTACT_MARK"
 _PR_SET_PDEATHSIG = 1
 
 
@@ -38,6 +41,7 @@ class Child:
         ready: what it wrote when it became ready.
         log: the file that holds its output.
         mark: value of `MINTACT_MARK` in it and in all its descendants.
+        keeps_tree: it adopts its orphaned descendants, and ends once none is left.
     """
 
     process: subprocess.Popen[bytes]
@@ -45,6 +49,7 @@ class Child:
     log: Path
     mark: str
     _lifeline: int
+    keeps_tree: bool = False
 
     def alive(self) -> bool:
         """Whether it still runs."""
@@ -73,12 +78,17 @@ class Child:
             self._lifeline = -1
 
     def kill(self) -> None:
-        """Kill it and everything that carries its mark, and reap it."""
+        """Kill it with all its descendants, and reap it."""
         self.detach()
-        kill_marked(self.mark)
+        if not (self.keeps_tree and end_with_tree(self.process)):
+            kill_marked(self.mark)
         if self.alive():
             self.process.kill()
         self.process.wait()
+        if self.process.stdin is not None:
+            # open still where the specification was never handed over
+            with contextlib.suppress(OSError):
+                self.process.stdin.close()
 
 
 async def spawn(
@@ -90,6 +100,7 @@ async def spawn(
     deadline: float,
     environ: Mapping[str, str] | None = None,
     pass_fds: Sequence[int] = (),
+    keeps_tree: bool = False,
 ) -> Child:
     """Start `command`, hand it `spec` as JSON on standard input, wait for its ready line.
 
@@ -101,13 +112,14 @@ async def spawn(
         deadline: seconds until it must be ready.
         environ: added to this process's environment.
         pass_fds: file descriptors it inherits.
+        keeps_tree: it adopts its orphaned descendants, and ends once none is left.
 
     Raises:
         MintactError: when it dies or is not ready in time; the text ends with its last log lines.
     """
-    name = " ".join(command[1:4])
+    name = " ".join(command[-2:])
     process, lifeline, ready_read = _launch(command, log, mark, environ or {}, pass_fds)
-    child = Child(process, {}, log, mark, lifeline)
+    child = Child(process, {}, log, mark, lifeline, keeps_tree)
     try:
         async with asyncio.timeout(deadline):
             await asyncio.to_thread(_feed, process, json.dumps(spec).encode())
@@ -116,7 +128,7 @@ async def spawn(
             raise MintactError("ended before it was ready", where=name)
         child.ready = json.loads(line)
     except BaseException as error:
-        child.kill()
+        await _to_the_end(asyncio.to_thread(child.kill))
         if isinstance(error, (TimeoutError, MintactError)):
             reason = "was not ready in time" if isinstance(error, TimeoutError) else error.what
             tail = child.log_tail(3).strip() or "no output"
@@ -191,35 +203,6 @@ def ready(message: Mapping[str, Any]) -> None:
     os.close(descriptor)
 
 
-def marked(mark: str) -> list[int]:
-    """Processes whose environment carries the mark, this one excepted."""
-    wanted = f"{MARK}={mark}".encode()
-    found = []
-    for entry in Path("/proc").iterdir():
-        if not entry.name.isdigit() or int(entry.name) == os.getpid():
-            continue
-        try:
-            variables = (entry / "environ").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if any(v == wanted or v.startswith(wanted + b"/") for v in variables):
-            found.append(int(entry.name))
-    return found
-
-
-def kill_marked(mark: str) -> None:
-    """Kill every process that carries the mark or one below it (`mark/…`), until none is left."""
-    for _ in range(20):
-        pids = [pid for pid in marked(mark) if not _zombie(pid)]
-        if not pids:
-            return
-        for pid in pids:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
-
-
 def tail(path: Path, lines: int = 20) -> str:
     """The last lines of a text file, "" when it cannot be read."""
     try:
@@ -229,13 +212,6 @@ def tail(path: Path, lines: int = 20) -> str:
             return "\n".join(file.read().decode(errors="replace").splitlines()[-lines:])
     except OSError:
         return ""
-
-
-def _zombie(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
-    except (OSError, IndexError):
-        return True
 
 
 def _feed(process: subprocess.Popen[bytes], payload: bytes) -> None:
@@ -268,6 +244,20 @@ async def _read_line(descriptor: int) -> bytes:
             return b""
         buffer += chunk
     return buffer
+
+
+async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
+    """Await it even when cancelled meanwhile; the cancellation is then the caller's to raise."""
+    task = asyncio.get_running_loop().create_task(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
+    task.result()
 
 
 def _settle(future: asyncio.Future[None]) -> None:

@@ -6,7 +6,8 @@ fields read what models really write.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
@@ -22,21 +23,47 @@ from mintact_platform.actions.values import (
 COORDINATES = ("coordinate", "coordinate2")
 """Names of the fields that hold a point; what a space converts between grid and pixels."""
 
+READERS: Mapping[str, Callable[[Any], Any]] = {
+    "point": read_point,
+    "keys": read_keys,
+    "key": read_key,
+    "text": read_text,
+    "lower": lower,
+    "capitalised": capitalised,
+}
+"""How a field's value is read before it is checked, by the word `reads` in the field's schema."""
+
+
+def _point(description: str) -> Any:
+    return {"type": "array", "description": description, "reads": "point"}
+
+
+def _reads(name: str) -> Any:
+    return Field(json_schema_extra={"reads": name})
+
+
 Point = Annotated[
     list[int],
     BeforeValidator(read_point),
-    WithJsonSchema({"type": "array", "description": "The position [x, y] on the screen."}),
+    WithJsonSchema(_point("The position [x, y] on the screen.")),
 ]
 Keys = Annotated[
     list[str],
     BeforeValidator(read_keys),
-    Field(description='Key names in the order of pressing, such as ["ctrl", "c"].'),
+    Field(
+        description='Key names in the order of pressing, such as ["ctrl", "c"].',
+        json_schema_extra={"reads": "keys"},
+    ),
 ]
-Typed = Annotated[str, BeforeValidator(read_text)]
+Typed = Annotated[str, BeforeValidator(read_text), _reads("text")]
 Seconds = Annotated[float, Field(ge=0, le=10, description="Seconds, at most 10.")]
-Button = Annotated[Literal["Back", "Home", "Menu", "Enter"], BeforeValidator(capitalised)]
-Status = Annotated[Literal["success", "failure"], BeforeValidator(lower)]
-Direction = Annotated[Literal["up", "down", "left", "right"], BeforeValidator(lower)]
+Button = Annotated[
+    Literal["Back", "Home", "Menu", "Enter"], BeforeValidator(capitalised), _reads("capitalised")
+]
+Status = Annotated[Literal["success", "failure"], BeforeValidator(lower), _reads("lower")]
+Direction = Annotated[
+    Literal["up", "down", "left", "right"], BeforeValidator(lower), _reads("lower")
+]
 Amount = Annotated[int, Field(ge=-(10**6), le=10**6)]
 
 
@@ -68,9 +95,7 @@ class Swipe(Action):
 
     action: Literal["swipe"]
     coordinate: Point
-    coordinate2: Annotated[
-        Point, WithJsonSchema({"type": "array", "description": "Where the finger leaves."})
-    ]
+    coordinate2: Annotated[Point, WithJsonSchema(_point("Where the finger leaves."))]
 
 
 class Type(Action):
@@ -219,7 +244,7 @@ class Press(Action):
     """Press a key or a combination such as `ctrl+a`."""
 
     action: Literal["press"]
-    key: Annotated[str, BeforeValidator(read_key)]
+    key: Annotated[str, BeforeValidator(read_key), _reads("key")]
 
 
 class ScrollPage(Action):

@@ -24,6 +24,21 @@ def action_name(action: type[Action]) -> str:
     return str(action.model_json_schema()["properties"]["action"]["const"])
 
 
+def action_schema(action: type[Action]) -> dict[str, Any]:
+    """One action as JSON schema, without titles; `described.action_model` reads it back."""
+    schema = action.model_json_schema()
+    fields = {
+        name: {key: value for key, value in field.items() if key != "title"}
+        for name, field in schema["properties"].items()
+    }
+    return {
+        "name": action_name(action),
+        "description": schema["description"],
+        "properties": fields,
+        "required": schema.get("required", []),
+    }
+
+
 def function_schema(name: str, description: str, actions: Sequence[type[Action]]) -> dict[str, Any]:
     """One function for a whole domain: an `action` to choose, and every action's arguments.
 
@@ -103,8 +118,9 @@ def render_call(thought: str, call: Call) -> str:
 
 
 def _property(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """A field's schema without what only pydantic needs: titles, defaults, null alternatives."""
-    kept = {k: v for k, v in schema.items() if k not in ("title", "default", "anyOf")}
+    """A field's schema without what the model needs not: titles, defaults, null alternatives."""
+    unsaid = ("title", "default", "anyOf", "reads")
+    kept = {k: v for k, v in schema.items() if k not in unsaid}
     for option in schema.get("anyOf", ()):
         if option.get("type") != "null":
             kept = {**_property(option), **kept}

@@ -39,6 +39,9 @@ class ParseError:
 class ActionSpace(Protocol):
     """What every action space offers. Built from keyword-only parameters (e.g. `prompt="short"`).
 
+    Optional: `describe() -> dict` says the space in JSON values, from which a client that lacks
+    the plugin builds its equal (`described.described_space`).
+
     Attributes:
         name: registered name.
         domain: `mobile`, `desktop`, `web` or `tools`.

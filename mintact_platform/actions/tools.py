@@ -36,7 +36,7 @@ class ToolUse:
             announce tools in their replies only; `refuse` makes it an error turn.
     """
 
-    name, domain = "tool_use", "tools"
+    name, domain, ending = "tool_use", "tools", "terminate"
 
     def __init__(
         self,
@@ -51,6 +51,20 @@ class ToolUse:
         self._plain_text, self._unlisted = plain_text, unlisted
         self._own = {n: s for n, s in _OWN_TOOLS.items() if search or n != "search_tool"}
 
+    def describe(self) -> dict[str, Any]:
+        """The space as JSON values, from which `described.described_space` builds its equal."""
+        return {
+            "name": self.name,
+            "domain": self.domain,
+            "style": "tools",
+            "prompt": self.prompt,
+            "grid": self.grid.steps,
+            "functions": [dict(schema["function"]) for schema in self._own.values()],
+            "plain_text": self._plain_text,
+            "unlisted": self._unlisted,
+            "ends": [self.ending],
+        }
+
     def system_prompt(self, task: Task, tools: Sequence[Mapping[str, Any]] = ()) -> str:
         """The prompt over the tools callable now; it changes when they do."""
         schemas = self._schemas(tools)
@@ -59,7 +73,7 @@ class ToolUse:
         rules = (
             "First think between <think> and </think>: what is known, what is left to do.",
             "Then write one call.",
-            "When the task is done or cannot be done, call `terminate`.",
+            f"When the task is done or cannot be done, call `{self.ending}`.",
         )
         return full_prompt(schemas.values(), rules)
 
@@ -73,7 +87,7 @@ class ToolUse:
     def parse(
         self, text: str, tools: Sequence[Mapping[str, Any]] = ()
     ) -> tuple[Call, ...] | ParseError:
-        """Calls up to the first `terminate`; a tool that is not callable now is refused."""
+        """Calls up to the one that ends the episode; a tool that is not callable now is refused."""
         known = self._schemas(tools)
         if self._plain_text == "answer" and OPEN not in text:
             words = text.partition(THOUGHT_END)[2] if THOUGHT_END in text else text
@@ -84,7 +98,7 @@ class ToolUse:
             if not call.name or (call.name not in known and self._unlisted == "refuse"):
                 hint = near_match(call.name, known)
                 return ParseError(f"no tool named {call.name!r} can be called now; {hint}")
-            return Call(call.name, call.arguments, ends=call.name == "terminate")
+            return Call(call.name, call.arguments, ends=call.name == self.ending)
 
         return accept(read_calls(text), checked)
 

@@ -17,6 +17,7 @@ from mintact_platform.actions.parse import accept, read_calls
 from mintact_platform.actions.prompt import (
     Form,
     action_name,
+    action_schema,
     full_prompt,
     function_schema,
     render_call,
@@ -79,6 +80,23 @@ class ScreenSpace:
         )
         text = f"{self.description} {where}"
         return function_schema(self.name, text, tuple(self.actions.values()))
+
+    def describe(self) -> dict[str, Any]:
+        """The space as JSON values, from which `described.described_space` builds its equal."""
+        return {
+            "name": self.name,
+            "domain": self.domain,
+            "style": "ui",
+            "title": self.title,
+            "description": self.description,
+            "prompt": self.prompt,
+            "grid": self.grid.steps,
+            "functions": [self.schema()["function"]],
+            "actions": [action_schema(action) for action in self.actions.values()],
+            "main": list(self._named),
+            "ends": [self.ending],
+            "aliases": dict(self.aliases),
+        }
 
     def system_prompt(self, task: Task, tools: Sequence[Mapping[str, Any]] = ()) -> str:
         """The domain's prompt; the same for every task, so that its tokens are cached."""

@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Look and tell; nothing is loaded, started or installed."""
+    """Look and tell; nothing is loaded or installed, and what is tried is over at once."""
     checks = [*_machine(), *_programs(), *_libraries(), *_plugins()]
     if arguments.json:
         print(json.dumps([check._asdict() for check in checks], indent=2))
@@ -65,15 +65,24 @@ def _machine() -> list[Check]:
 
 def _programs() -> list[Check]:
     browser = next(filter(None, map(shutil.which, BROWSERS)), None)
-    bwrap = shutil.which("bwrap")
     return [
         Check("browser", True, browser)
         if browser
         else Check("browser", False, "web environments", "apt-get install chromium-headless-shell"),
-        Check("bwrap", True, bwrap)
-        if bwrap
-        else Check("bwrap", False, "isolated workers", "apt-get install bubblewrap"),
+        _containment(),
     ]
+
+
+def _containment() -> Check:
+    """How environments are kept together, tried as an environment server would."""
+    from mintact_platform.environments import containment
+
+    found = containment.isolation()
+    if found != "none":
+        detail = f"{found}: a worker's processes, shared memory and disk end with it, all at once"
+        return Check("containment", True, detail)
+    detail = "none: a worker's processes are found by ancestry and mark; disk is only measured"
+    return Check("containment", False, detail, containment.INSTALL)
 
 
 def _libraries() -> list[Check]:

@@ -30,6 +30,8 @@ VERBS = {
     "train": "train a policy by asynchronous RL over the run file's domains",
     "sft": "fine-tune a policy on demonstrations before RL",
     "eval": "measure held-out success per domain, with intervals",
+    "play": "act in an environment yourself, as the agent does, in a browser page",
+    "serve": "serve environments to runs on other machines, or to curl",
     "show": "summarise a run, or read one of its trajectories",
     "check": "prove that no group of a run was lost or trained twice",
     "report": "write a run's report.html",

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from mintact_platform.cli.tables import print_renderable, print_table
+from mintact_platform.dashboard.environments import HEADERS, environment_rows
 from mintact_platform.dashboard.history import History, find_run, rate
 from mintact_platform.dashboard.samples import words
 from mintact_platform.dashboard.table import before_after, rich_table
@@ -72,6 +73,9 @@ def _show_run(history: History) -> None:
         rows.append((domain, str(len(rollouts)), success, str(rate(rollouts).masked)))
     print()
     print_table(("domain", "rollouts", "recent success", "masked"), rows)
+    if environments := environment_rows(history):
+        print()
+        print_table(HEADERS, environments)
     if table := before_after(history):
         print()
         print_renderable(rich_table(table))

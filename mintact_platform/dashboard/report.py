@@ -8,7 +8,7 @@ from html import escape
 from pathlib import Path
 
 from mintact_platform import __version__
-from mintact_platform.dashboard import charts, figures, samples
+from mintact_platform.dashboard import charts, environments, figures, samples
 from mintact_platform.dashboard.history import History, Rollout
 from mintact_platform.dashboard.table import HEADERS, MEAN, before_after, cells
 from mintact_platform.dashboard.terminal import clock_time
@@ -78,6 +78,7 @@ def _page(history: History) -> str:
         _success(history),
         _samples(history),
         *((_scheduling(history), _training(history)) if history.steps else ()),
+        _environments(history),
         _supervised(history),
         _failures(history),
         _ledger(history),
@@ -168,6 +169,14 @@ def _scheduling(history: History) -> str:
     ]
     legend = "".join(_key(d, colour) for colour, d in enumerate(history.domains))
     return f'{_title("Scheduling", note)}<div class="legend">{legend}</div>{_grid(cards)}'
+
+
+def _environments(history: History) -> str:
+    rows = [(False, row) for row in environments.environment_rows(history)]
+    if not rows:
+        return ""
+    table = _table(environments.HEADERS, rows)
+    return f'{_title("Environments", environments.NOTE)}<div class="card scroll">{table}</div>'
 
 
 def _training(history: History) -> str:

@@ -89,6 +89,37 @@ def words(call: Mapping[str, Any]) -> str:
     return " ".join([verb, *(_value(name, value) for name, value in arguments.items())])
 
 
+def marks_of(
+    call: Mapping[str, Any],
+    pointer: tuple[float, float] | None,
+    size: tuple[int, int] | None,
+) -> tuple[str, tuple[float, float] | None]:
+    """What one call draws over a screenshot, as SVG shapes, and where it leaves the pointer.
+
+    Args:
+        call: in pixels.
+        pointer: where the call before left it.
+        size: width and height of the screenshot; None where there is none to draw on.
+    """
+    arguments = call.get("arguments") or {}
+    start, end = _point(arguments.get("coordinate")), _point(arguments.get("coordinate2"))
+    if size is None:
+        return "", end or start or pointer
+    width, height = size
+    radius = max(width, height) / 28
+    if "drag" in str(arguments.get("action", "")) and start and not end:
+        start, end = pointer or start, start
+    if end is None and (way := DIRECTIONS.get(str(arguments.get("direction", "")))):
+        start = start or (width / 2, height / 2)
+        end = (start[0] + way[0] * radius * 5, start[1] + way[1] * radius * 5)
+        return _arrow(start, end, radius), pointer
+    if start and end:
+        return _arrow(start, end, radius), end
+    if start:
+        return _target(start, radius), start
+    return "", pointer
+
+
 def _value(name: str, value: Any) -> str:
     if isinstance(value, (list, tuple)):
         numbers = all(isinstance(item, (int, float)) for item in value)
@@ -103,7 +134,7 @@ def _figures(history: History, trajectory: Trajectory) -> Iterator[str]:
         screen = _screen(history, trajectory, turn)
         marks = []
         for call in turn.pixel_calls:
-            drawn, pointer = _marks(call, pointer, screen)
+            drawn, pointer = marks_of(call, pointer, screen and (screen.width, screen.height))
             marks.append(drawn)
         yield _figure(turn, screen, "".join(marks))
 
@@ -145,28 +176,6 @@ def _screen(history: History, trajectory: Trajectory, turn: Turn) -> Screen | No
     buffer = io.BytesIO()
     shrunk.save(buffer, "JPEG", quality=75)
     return Screen(buffer.getvalue(), "jpeg", width, height, WIDEST)
-
-
-def _marks(
-    call: Mapping[str, Any], pointer: tuple[float, float] | None, screen: Screen | None
-) -> tuple[str, tuple[float, float] | None]:
-    """What one call draws, and where it leaves the pointer."""
-    arguments = call.get("arguments") or {}
-    start, end = _point(arguments.get("coordinate")), _point(arguments.get("coordinate2"))
-    if screen is None:
-        return "", end or start or pointer
-    size = max(screen.width, screen.height) / 28
-    if "drag" in str(arguments.get("action", "")) and start and not end:
-        start, end = pointer or start, start
-    if end is None and (way := DIRECTIONS.get(str(arguments.get("direction", "")))):
-        start = start or (screen.width / 2, screen.height / 2)
-        end = (start[0] + way[0] * size * 5, start[1] + way[1] * size * 5)
-        return _arrow(start, end, size), pointer
-    if start and end:
-        return _arrow(start, end, size), end
-    if start:
-        return _target(start, size), start
-    return "", pointer
 
 
 def _target(at: tuple[float, float], size: float) -> str:

@@ -20,15 +20,21 @@ from mintact_platform.actions.space import ActionSpace
 from mintact_platform.errors import ConfigurationError, near_match
 from mintact_platform.models.chat import ChatFormat
 from mintact_platform.models.vision import VisionSize
-from mintact_platform.records.demonstration import Box, Demonstration, DemonstrationTurn, Focus
+from mintact_platform.records.demonstration import (
+    Box,
+    Demonstration,
+    DemonstrationTurn,
+    Focus,
+)
+from mintact_platform.records.demonstration import (
+    Pixels as Pixels,
+)
 from mintact_platform.records.task import Task
 from mintact_platform.records.trajectory import ImageSpan, Segment
 from mintact_platform.registry import parameters
 from mintact_platform.registry.names import Registry
 from mintact_platform.rollouts.context import StoredImage, TokenContext
 from mintact_platform.rollouts.seeds import seed_of
-
-Pixels = npt.NDArray[np.uint8]
 
 _COORDINATE = re.compile(r'"coordinate2?": ?\[[^\]]*\]')
 _THOUGHT_END = "</think>"
@@ -121,7 +127,8 @@ class _Drawing:
         if turn.tools is not None and tuple(turn.tools) != self._tools:
             self._tools = tuple(turn.tools)
             context.fork(self._prompt(self._tools))
-        images = [] if turn.screenshot is None else [self._show(turn.screenshot)]
+        shown = turn.earlier if turn.screenshot is None else (*turn.earlier, turn.screenshot)
+        images = [self._show(picture) for picture in shown]
         goal = self.demonstration.goal if first else ""
         context.observe("\n".join(filter(None, (goal, turn.text))), images)
         response = chat.encode(turn.response)

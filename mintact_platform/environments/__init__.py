@@ -2,6 +2,7 @@
 
 An author writes a `gymnasium.Env` (or the same methods awaited, `AsyncEnvironment`) and uses
 `CallSpace` and `ScreenSpace` as its spaces; everything else here is the platform's work.
+`RemoteEnvironment` is the other end of a lease, a `gymnasium.Env` again.
 """
 
 from __future__ import annotations
@@ -11,12 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mintact_platform.environments.asyncenv import AsyncEnvironment as AsyncEnvironment
+    from mintact_platform.environments.remote import RemoteEnvironment as RemoteEnvironment
     from mintact_platform.environments.spaces import CallSpace as CallSpace
     from mintact_platform.environments.spaces import ScreenSpace as ScreenSpace
 
-_PUBLIC = {"AsyncEnvironment": "asyncenv", "CallSpace": "spaces", "ScreenSpace": "spaces"}
+_PUBLIC = {
+    "AsyncEnvironment": "asyncenv",
+    "CallSpace": "spaces",
+    "RemoteEnvironment": "remote",
+    "ScreenSpace": "spaces",
+}
 
-__all__ = ["AsyncEnvironment", "CallSpace", "ScreenSpace"]
+__all__ = ["AsyncEnvironment", "CallSpace", "RemoteEnvironment", "ScreenSpace"]
 
 
 def __getattr__(name: str) -> Any:

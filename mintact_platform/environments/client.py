@@ -1,20 +1,29 @@
-"""The client's side of a lease: exclusive use of one environment instance over HTTP."""
+"""The client's side of a lease: exclusive use of one environment instance."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, TypeVar
 
 from mintact_platform.environments import wire
-from mintact_platform.environments.connection import Connection, finish
+from mintact_platform.environments.connection import finish
+from mintact_platform.environments.transport import (
+    Transport,
+    TransportName,
+    cancel,
+    open_transport,
+)
 from mintact_platform.environments.wire import ImageFormat, Observation
 from mintact_platform.errors import ConfigurationError, EnvironmentFailure
 from mintact_platform.records.task import Task
 from mintact_platform.records.verdict import StateCheck
 
+T = TypeVar("T")
+_DESCRIBED = ("domain", "action_space", "action_space_schema", "observation", "native")
+
 
 class Lease:
-    """One leased instance, with an HTTP connection of its own: a shared pool costs ten times more.
+    """One leased instance; its calls travel over the stream all leases share, or over HTTP.
 
     Every call has a deadline in seconds. A reply that gets lost is asked for again under the same
     name inside the deadline; the server answers from its record, so nothing is executed twice.
@@ -24,21 +33,20 @@ class Lease:
         instance: name of the instance, for logs and failures.
         server: URL.
         environment: its name.
-        description: `domain` and `action_space` of the environment.
+        description: `domain`, `action_space`, `action_space_schema`, `observation` and `native` of
+            the environment, as far as the server knows them.
         token: fencing token.
         failure: the first failure seen on this lease.
     """
 
-    def __init__(
-        self, connection: Connection, environment: str, created: Mapping[str, Any]
-    ) -> None:
+    def __init__(self, connection: Transport, environment: str, created: Mapping[str, Any]) -> None:
         self._connection = connection
         self.server = connection.url
         self.environment = environment
         self.id: str = created["lease"]
         self.token: str = created["token"]
         self.instance: str = f"{environment}@{created['instance']}"
-        self.description = {key: created.get(key) for key in ("domain", "action_space")}
+        self.description = {key: created.get(key) for key in _DESCRIBED}
         self.failure: EnvironmentFailure | None = None
         self._episode = ""
         self._unfinished = False
@@ -56,6 +64,7 @@ class Lease:
         deadline: float,
         bearer: str | None = None,
         python: str | None = None,
+        transport: TransportName = "auto",
     ) -> Lease:
         """Lease an instance; its boot counts inside the deadline.
 
@@ -69,12 +78,13 @@ class Lease:
             deadline: seconds.
             bearer: token of a server that wants one.
             python: interpreter of the worker, one that the server allows.
+            transport: how calls travel; `auto` prefers the stream and falls back to HTTP.
 
         Raises:
             EnvironmentFailure: phase `create`; kind `full`, `timeout`, `unreachable`, …
             ConfigurationError: the server refuses the request for good.
         """
-        connection = Connection(server_url, bearer)
+        connection = open_transport(server_url, bearer, transport)
         body = {
             "key": key,
             "environment": environment,
@@ -84,12 +94,12 @@ class Lease:
             "python": python,
         }
         try:
-            created = await connection.post("create", "/v1/leases", body, deadline)
+            created = await connection.call("create", body, deadline)
         except BaseException as error:
             known = isinstance(error, EnvironmentFailure | ConfigurationError)
             if not known or getattr(error, "kind", "") == "timeout":
                 # the lease may exist without our knowing its name
-                await finish(connection.cancel(key))
+                await finish(cancel(connection, key))
             await finish(connection.close())
             raise
         return cls(connection, environment, created)
@@ -109,13 +119,23 @@ class Lease:
             deadline: seconds.
 
         Raises:
-            EnvironmentFailure: phase `reset`.
+            EnvironmentFailure: phase `reset`; kind `invalid` for a reply of another episode.
         """
         self._episode = episode
-        body = {"episode": episode, "task": task.to_json(), "seed": seed}
-        return await self._observe("reset", body, deadline)
 
-    async def step(self, *, step: int, action: Mapping[str, Any], deadline: float) -> Observation:
+        def of_this_episode(values: Mapping[str, Any]) -> Observation:
+            if values.get("episode") != episode:
+                raise wire.WireError(f"a reply of episode {values.get('episode')!r}")
+            return Observation.unpack(values)
+
+        body = {"episode": episode, "task": task.to_json(), "seed": seed}
+        return await self._call("reset", body, deadline, of_this_episode)
+
+    # no coroutine of their own for the calls that are made most: each costs what encoding does
+
+    def step(
+        self, *, step: int, action: Mapping[str, Any], deadline: float
+    ) -> Coroutine[Any, Any, Observation]:
         """Carry out one call of the agent.
 
         Args:
@@ -127,16 +147,15 @@ class Lease:
             EnvironmentFailure: phase `step`.
         """
         body = {"step": step, "action": dict(action), "episode": self._episode}
-        return await self._observe("step", body, deadline)
+        return self._call("step", body, deadline, Observation.unpack)
 
-    async def evaluate(self, *, deadline: float) -> StateCheck | None:
+    def evaluate(self, *, deadline: float) -> Coroutine[Any, Any, StateCheck | None]:
         """The environment's reading of its final state, None where it has none.
 
         Raises:
             EnvironmentFailure: phase `evaluate`.
         """
-        check = (await self._call("evaluate", {}, deadline)).get("check")
-        return None if check is None else StateCheck(**check)
+        return self._call("evaluate", {}, deadline, _check)
 
     async def release(self, *, deadline: float = 10.0) -> None:
         """Give the lease back, even when cancelled meanwhile; never raises a failure."""
@@ -147,30 +166,35 @@ class Lease:
 
     async def _release(self, deadline: float) -> None:
         try:
-            await self._connection.request(
-                "close", "DELETE", f"/v1/leases/{self.id}", None, deadline, token=self.token
-            )
+            await self._connection.call("release", {}, deadline, lease=self.id, token=self.token)
         except EnvironmentFailure:
             pass  # the server reaps what it still holds
 
-    async def _observe(self, phase: str, body: Mapping[str, Any], deadline: float) -> Observation:
-        values = await self._call(phase, body, deadline)
+    async def _call(
+        self,
+        phase: str,
+        body: dict[str, Any],
+        deadline: float,
+        read: Callable[[Mapping[str, Any]], T],
+    ) -> T:
+        self._unfinished = True
         try:
-            return Observation.unpack(values)
+            values = await self._connection.call(
+                phase, body, deadline, lease=self.id, token=self.token
+            )
+        except EnvironmentFailure as failure:
+            self.failure = self.failure or failure
+            raise
+        self._unfinished = False
+        try:
+            return read(values)
         except wire.WireError as error:
             self.failure = EnvironmentFailure(
                 str(error), phase=phase, kind="invalid", where=self.instance
             )
             raise self.failure from None
 
-    async def _call(self, phase: str, body: Mapping[str, Any], deadline: float) -> dict[str, Any]:
-        self._unfinished = True
-        try:
-            values = await self._connection.post(
-                phase, f"/v1/leases/{self.id}/{phase}", body, deadline, token=self.token
-            )
-        except EnvironmentFailure as failure:
-            self.failure = self.failure or failure
-            raise
-        self._unfinished = False
-        return values
+
+def _check(values: Mapping[str, Any]) -> StateCheck | None:
+    check = values.get("check")
+    return None if check is None else StateCheck(**check)

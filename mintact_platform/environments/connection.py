@@ -13,11 +13,17 @@ import httpx
 
 from mintact_platform.environments import wire
 from mintact_platform.environments.wire import ErrorBody
-from mintact_platform.errors import ConfigurationError, EnvironmentFailure, LeaseExpired
+from mintact_platform.errors import (
+    ConfigurationError,
+    EnvironmentFailure,
+    LeaseExpired,
+    MintactError,
+)
 
 _LIMITS = httpx.Limits(max_connections=2, max_keepalive_connections=1, keepalive_expiry=600.0)
-_RETRY_AFTER = 0.05
-_UNREACHABLE_AFTER = 3.0
+RETRY_AFTER = 0.05
+"""Seconds before a call is asked again."""
+UNREACHABLE_AFTER = 3.0
 """Seconds of refused connections after which a server is given up: its leases died with it."""
 _HEADERS = {
     "content-type": wire.MSGPACK,
@@ -76,9 +82,9 @@ class Connection:
                 await self._renew()
                 if not isinstance(error, httpx.ConnectError):
                     reached = time.monotonic()
-                elif time.monotonic() - reached > _UNREACHABLE_AFTER:
+                elif time.monotonic() - reached > UNREACHABLE_AFTER:
                     break
-                await asyncio.sleep(_RETRY_AFTER)
+                await asyncio.sleep(RETRY_AFTER)
                 continue
             if reply.status_code < 400:
                 return self._read(phase, reply)
@@ -87,7 +93,7 @@ class Connection:
             if reply.status_code not in (502, 503, 504) or wire.PROTOCOL_HEADER in reply.headers:
                 self._raise(phase, reply)
             reached, lost = time.monotonic(), f"HTTP {reply.status_code} from a proxy"
-            await asyncio.sleep(_RETRY_AFTER)
+            await asyncio.sleep(RETRY_AFTER)
         late = time.monotonic() >= end
         what = f"no answer within {deadline:g} s" if late else "the server cannot be reached"
         kind = "timeout" if late else "unreachable"
@@ -132,17 +138,7 @@ class Connection:
             error = ErrorBody.unpack(wire.loads(reply.content, media))
         except wire.WireError:
             error = ErrorBody("invalid", phase, f"HTTP {reply.status_code}: {reply.text[:200]!r}")
-        if reply.status_code in (400, 401, 413, 426):
-            raise ConfigurationError(error.message, where=self.url)
-        failure = LeaseExpired if reply.status_code == 410 else EnvironmentFailure
-        raise failure(
-            error.message,
-            phase=phase,
-            kind=error.kind,
-            retryable=error.retryable,
-            log_tail=error.log_tail,
-            where=f"{self.url} ({phase})",
-        )
+        raise failure_of(reply.status_code, error, phase, self.url)
 
     async def _renew(self) -> None:
         """Never reuse a connection after a failure: its next reply may be another call's."""
@@ -154,8 +150,24 @@ class Connection:
 
         It has no timeouts, every request runs under `asyncio.timeout`.
         """
-        context = _tls(self.url.startswith("https:"))
+        context = tls(self.url.startswith("https:"))
         return httpx.AsyncHTTPTransport(verify=context, limits=_LIMITS, trust_env=False)
+
+
+def failure_of(status: int, error: ErrorBody, phase: str, url: str) -> MintactError:
+    """The exception for an error reply: bad input, a lease that is gone, or a failure."""
+    if status in (400, 401, 413, 426):
+        return ConfigurationError(error.message, where=url)
+    failure = LeaseExpired if status == 410 else EnvironmentFailure
+    return failure(
+        error.message,
+        phase=phase,
+        kind=error.kind,
+        retryable=error.retryable,
+        log_tail=error.log_tail,
+        where=f"{url} ({phase})",
+        retry_after=error.retry_after_s,
+    )
 
 
 async def finish(work: Coroutine[Any, Any, Any]) -> None:
@@ -176,6 +188,6 @@ async def finish(work: Coroutine[Any, Any, Any]) -> None:
 
 
 @functools.cache
-def _tls(real: bool) -> ssl.SSLContext:
+def tls(real: bool) -> ssl.SSLContext:
     """One context for all clients; building it reads the certificate store (20 ms)."""
     return ssl.create_default_context() if real else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -10,7 +10,7 @@ import secrets
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Generic, Literal, NamedTuple, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from mintact_platform.environments.wire import ErrorBody
 
@@ -45,12 +45,14 @@ class Call(NamedTuple):
     step: int
 
 
-class Decision(NamedTuple, Generic[R]):
+class Decision(NamedTuple):
     """`run` it, `join` the same call already running, or `replay` the recorded reply."""
 
     action: Literal["run", "join", "replay"]
-    call: Call
-    reply: R | None = None
+    reply: Any = None
+
+
+_RUN, _JOIN = Decision("run"), Decision("join")
 
 
 @dataclass
@@ -151,7 +153,7 @@ class LeaseTable(Generic[R]):
         record.expires_at = now + record.ttl
         return record
 
-    def begin(self, record: LeaseRecord[R], call: Call) -> Decision[R]:
+    def begin(self, record: LeaseRecord[R], call: Call) -> Decision:
         """Decide on a call; `run` obliges the caller to `finish` it.
 
         Raises:
@@ -159,17 +161,17 @@ class LeaseTable(Generic[R]):
         """
         if record.running is not None:
             if record.running == call:
-                return Decision("join", call)
+                return _JOIN
             raise _refusal(409, "busy", call.do, f"{record.running.do} is still running")
         recorded = record.recorded.get(call.do)
         if recorded is not None and recorded[0] == call:
-            return Decision("replay", call, recorded[1])
+            return Decision("replay", recorded[1])
         if call.do == "reset":
             self._start_episode(record, call)
         else:
             self._continue_episode(record, call)
         record.running = call
-        return Decision("run", call)
+        return _RUN
 
     def finish(self, record: LeaseRecord[R], call: Call, reply: R, *, ok: bool, now: float) -> None:
         """Record the reply of a call that ran; after a failure only a reset is allowed."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -27,7 +29,7 @@ class CreateRequest(_Message):
     ttl_s: float = Field(default=60.0, gt=0, le=86_400)
     """Seconds the lease lives without a call or a heartbeat."""
     image_format: Literal["png", "jpeg"] = "png"
-    python: str | None = None
+    python: str | None = Field(default=None, max_length=4096)
     """Interpreter of the worker, one of those the server allows; None is the server's own."""
     deadline_s: float | None = Field(default=None, gt=0)
 
@@ -63,6 +65,47 @@ class HeartbeatRequest(_Message):
     leases: dict[str, str]
     """Token by lease."""
     deadline_s: float | None = Field(default=None, gt=0)
+
+
+class CancelRequest(_Message):
+    """Give back what this key made, and let it make nothing later."""
+
+    key: str = Field(min_length=1, max_length=200)
+    deadline_s: float | None = Field(default=None, gt=0)
+
+
+def read_step(
+    values: dict[str, Any],
+) -> tuple[int, dict[str, Any], str | None, float | None]:
+    """The same as `read(StepRequest, values)`, without pydantic where nothing needs converting.
+
+    Returns:
+        Step, action, episode, deadline.
+
+    Raises:
+        ConfigurationError: one line for the first mistake.
+    """
+    step, action = values.get("step"), values.get("action")
+    episode, seconds = values.get("episode"), values.get("deadline_s")
+    if (
+        type(step) is int
+        and step >= 0
+        and type(action) is dict
+        and (episode is None or type(episode) is str)
+        and (seconds is None or (type(seconds) is float and 0 < seconds < math.inf))
+        and len(values) == 2 + ("episode" in values) + ("deadline_s" in values)
+        and _are_names(action)
+    ):
+        return step, action, episode, seconds
+    request = read(StepRequest, values)
+    return request.step, request.action, request.episode, request.deadline_s
+
+
+def _are_names(keys: Iterable[Any]) -> bool:
+    for key in keys:
+        if type(key) is not str:
+            return False
+    return True
 
 
 def read(model: type[M], values: dict[str, Any]) -> M:

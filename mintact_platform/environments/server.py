@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import hmac
+import gc
 import ipaddress
+import math
 import os
-import shutil
 import socket
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping, MutableMapping
@@ -16,13 +16,19 @@ from typing import Any
 
 import uvicorn
 from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.exceptions import HTTPException
 
 from mintact_platform import processes
-from mintact_platform.environments import watchdog, wire
+from mintact_platform.environments import openapi, status, watchdog, wire
+from mintact_platform.environments.border import Border
+from mintact_platform.environments.calls import Reply
 from mintact_platform.environments.catalogue import Catalogue
+from mintact_platform.environments.containment import Containment, Mode, choose, read_limits
 from mintact_platform.environments.leases import Refusal
 from mintact_platform.environments.messages import (
+    CancelRequest,
     CreateRequest,
     EvaluateRequest,
     HeartbeatRequest,
@@ -30,7 +36,9 @@ from mintact_platform.environments.messages import (
     StepRequest,
     read,
 )
-from mintact_platform.environments.service import LeaseService, Reply
+from mintact_platform.environments.remains import remove
+from mintact_platform.environments.service import LeaseService
+from mintact_platform.environments.stream import PATH, stream_of
 from mintact_platform.environments.wire import ErrorBody
 from mintact_platform.errors import ConfigurationError
 from mintact_platform.registry.names import Registry
@@ -65,6 +73,14 @@ class ServerSpec(BaseModel):
     """The token itself, from a parent process; never written to a file."""
     logs: Path = Path("logs")
     """Directory of the workers' output."""
+    containment: Mode | None = None
+    """How workers are closed in: `namespace` insists on process namespaces, `none` does without.
+    None asks `MINTACT_CONTAINMENT`, then is `auto`: namespaces where this machine allows them."""
+    limits: dict[str, float] = Field(default_factory=dict)
+    """Upper bounds of what a worker may use: `memory_mb`, `cpus`, `open_files`, `file_mb`,
+    `disk_mb`, `processes`."""
+    spares: int | dict[str, int] = 0
+    """Instances to keep ready of everything that was leased, or by environment."""
 
 
 def create_app(service: LeaseService, *, bearer: str | None = None) -> FastAPI:
@@ -81,14 +97,24 @@ def create_app(service: LeaseService, *, bearer: str | None = None) -> FastAPI:
         yield
         await service.close()
 
-    app = FastAPI(title="Mintact environment server", lifespan=lifespan)
-    app.add_middleware(_Border, bearer=bearer)
+    # no pages of documentation: a web page may not call, and they come from elsewhere
+    app = FastAPI(
+        title="Mintact environment server",
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        generate_unique_id_function=lambda route: route.name,
+    )
+    app.add_middleware(_Checks, border=Border(bearer))
     app.add_exception_handler(Refusal, _refused)
     app.add_exception_handler(ConfigurationError, _refused)
     app.add_exception_handler(wire.WireError, _refused)
+    app.add_exception_handler(HTTPException, _refused)
+    app.add_exception_handler(RequestValidationError, _refused)
     app.add_exception_handler(Exception, _refused)
     _add_lease_routes(app, service)
     _add_status_routes(app, service)
+    openapi.install(app)
     return app
 
 
@@ -125,7 +151,7 @@ def _add_lease_routes(app: FastAPI, service: LeaseService) -> None:
     @app.delete("/v1/leases")
     async def cancel(key: str, request: Request) -> Response:
         """Give back whatever this key made, and let it make nothing later."""
-        await service.cancel(key)
+        await service.cancel(read(CancelRequest, {"key": key}).key)
         return _answer(request, {})
 
     @app.post("/v1/heartbeat")
@@ -137,12 +163,20 @@ def _add_lease_routes(app: FastAPI, service: LeaseService) -> None:
 
 def _add_status_routes(app: FastAPI, service: LeaseService) -> None:
     @app.get("/v1/environments")
-    async def environments(request: Request) -> Response:
-        """What is served, and how full the server is."""
-        catalogue = service.catalogue
-        served = {name: catalogue.described(name) for name in catalogue.names()}
-        used = {"leases": len(service.table), "capacity": service.capacity}
-        return _answer(request, {"environments": served, **used})
+    async def environments(
+        request: Request, name: str | None = None, python: str | None = None
+    ) -> Response:
+        """What is served, and how full the server is; with `name` all about that environment."""
+        if name is None:
+            return _answer(request, status.overview(service))
+        about = await service.catalogue.description(name, python)
+        return _answer(request, {"environments": {name: about}})
+
+    @app.get(PATH)
+    async def stream(request: Request) -> Response:
+        """The WebSocket of the same protocol in batches; a plain request is told to upgrade."""
+        error = ErrorBody("protocol", "create", "this is a WebSocket: upgrade", False)
+        return _error_response(Refusal(426, error), _media(request, "accept"))
 
     @app.get("/healthz")
     async def healthz() -> dict[str, str]:
@@ -158,8 +192,8 @@ def _add_status_routes(app: FastAPI, service: LeaseService) -> None:
     @app.get("/metrics")
     async def metrics() -> Response:
         """Prometheus' text format."""
-        gauges = {"leases": len(service.table), "workers": len(service.workers)}
-        return Response(service.metrics.text(gauges), media_type="text/plain; version=0.0.4")
+        text = service.metrics.text(status.gauges(service))
+        return Response(text, media_type="text/plain; version=0.0.4")
 
 
 def main() -> None:
@@ -168,7 +202,7 @@ def main() -> None:
 
     def clean() -> None:
         processes.kill_marked(mark)
-        shutil.rmtree(directory, ignore_errors=True)
+        remove(directory)
 
     spec = ServerSpec.model_validate(processes.adopt(on_orphan=clean))
     asyncio.run(serve(spec, directory=directory, mark=mark, ready=processes.ready))
@@ -195,24 +229,36 @@ async def serve(
     """
     guard = watchdog.start(mark, directory)
     try:
-        app = create_app(_service(spec, directory, mark), bearer=_bearer(spec))
+        bearer = _bearer(spec)
+        service = await asyncio.to_thread(_service, spec, directory, mark)
+        app = create_app(service, bearer=bearer)
         listener = socket.create_server((spec.host, spec.port), backlog=1024)
         # inherited by accepted sockets; asyncio forgets it where the listener's protocol is 0
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        server = _Server(uvicorn.Config(app, **_UVICORN))
+        server = _Server(uvicorn.Config(app, ws=stream_of(service, Border(bearer)), **_UVICORN))
         host, port = listener.getsockname()[:2]
         server.on_ready = lambda: ready({"url": f"http://{host}:{port}"})
         await server.serve(sockets=[listener])
     finally:
         processes.kill_marked(mark)
-        shutil.rmtree(directory, ignore_errors=True)
+        remove(directory)
         guard.kill()
         guard.communicate()
 
 
 def _service(spec: ServerSpec, directory: Path, mark: str) -> LeaseService:
     catalogue = Catalogue(Registry.discover(), spec.environments, spec.pythons)
-    return LeaseService(catalogue, spec.capacity, directory, spec.logs.resolve(), mark)
+    return LeaseService(
+        catalogue,
+        spec.capacity,
+        directory,
+        spec.logs.resolve(),
+        mark,
+        containment=Containment(
+            choose(spec.containment), read_limits(spec.limits, "environment server")
+        ),
+        spares=spec.spares,
+    )
 
 
 class _Server(uvicorn.Server):
@@ -221,17 +267,19 @@ class _Server(uvicorn.Server):
     on_ready: Any = None
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        # what the imports made lives as long as the process: no collection need look at it
+        gc.collect()
+        gc.freeze()
         await super().startup(sockets)
         if self.started and self.on_ready is not None:
             self.on_ready()
 
 
-class _Border:
-    """Refuses what must not come in: another protocol, no bearer token, too large a body."""
+class _Checks:
+    """Refuses what must not come in: see `Border`, and too large a body."""
 
-    def __init__(self, app: Any, bearer: str | None) -> None:
-        self._app = app
-        self._bearer = None if bearer is None else f"Bearer {bearer}".encode()
+    def __init__(self, app: Any, border: Border) -> None:
+        self._app, self._border = app, border
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
         if scope["type"] != "http":
@@ -246,20 +294,27 @@ class _Border:
 
         refusal = self._refusal(dict(scope["headers"]), scope["path"])
         app = self._app if refusal is None else _error_response(refusal, wire.JSON)
+        if refusal is not None and refusal.status == 400:
+            app.headers["connection"] = "close"  # where its body ends is not known
         await app(scope, receive, send_with_protocol)
 
     def _refusal(self, headers: Mapping[bytes, bytes], path: str) -> Refusal | None:
-        version = headers.get(wire.PROTOCOL_HEADER.encode(), b"").decode("latin-1")
-        if version not in ("", str(wire.PROTOCOL)):
-            message = f"this server speaks protocol {wire.PROTOCOL}, not {version}"
-            return Refusal(426, ErrorBody("protocol", "create", message, False))
-        given = headers.get(b"authorization", b"")
-        if self._bearer and path != "/healthz" and not hmac.compare_digest(given, self._bearer):
-            return Refusal(401, ErrorBody("unauthorised", "create", "no bearer token", False))
+        if b"origin" in headers:
+            # a page of any site can reach a server on the visitor's machine
+            message = "a web page may not call this server"
+            return Refusal(403, ErrorBody("unauthorised", "create", message, False))
+        if b"content-length" in headers and b"transfer-encoding" in headers:
+            # a proxy before us may have read it the other way
+            message = "content-length and transfer-encoding contradict each other"
+            return Refusal(400, ErrorBody("configuration", "create", message, False))
         length = headers.get(b"content-length", b"0")
         if not length.isdigit() or int(length) > wire.MAX_REQUEST:
             return _too_large()
-        return None
+        return self._border.refusal(
+            path,
+            protocol=headers.get(wire.PROTOCOL_HEADER.encode(), b"").decode("latin-1"),
+            authorisation=headers.get(b"authorization", b""),
+        )
 
 
 def _bearer(spec: ServerSpec) -> str | None:
@@ -281,6 +336,10 @@ def _is_loopback(host: str) -> bool:
 
 
 async def _body(request: Request) -> dict[str, Any]:
+    said = request.headers.get("content-type")
+    if said is not None and _main_type(said) not in (wire.JSON, wire.MSGPACK):
+        message = f"a body is {wire.JSON} or {wire.MSGPACK}, not {said!r}"
+        raise Refusal(415, ErrorBody("configuration", _phase(request), message, False))
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
@@ -294,7 +353,18 @@ def _media(request: Request, header: str) -> str:
     said = request.headers.get(header) or request.headers.get("content-type", "")
     if "*/*" in said:
         said = request.headers.get("content-type", "")
-    return wire.MSGPACK if said.startswith(wire.MSGPACK) else wire.JSON
+    return wire.MSGPACK if _main_type(said) == wire.MSGPACK else wire.JSON
+
+
+def _main_type(said: str) -> str:
+    """A media type without its parameters."""
+    return said.partition(";")[0].strip().lower()
+
+
+def _phase(request: Request) -> str:
+    """What a request wants to do, by the end of its path."""
+    do = "release" if request.method == "DELETE" else request.url.path.rpartition("/")[2]
+    return wire.PHASES.get(do, "create")
 
 
 def _token(request: Request) -> str:
@@ -317,18 +387,30 @@ def _reply(request: Request, reply: Reply) -> Response:
 
 async def _refused(request: Request, error: Exception) -> Response:
     """Every refusal, and a bug of ours, as a typed body."""
+    phase = _phase(request)
     if isinstance(error, Refusal):
         refusal = error
     elif isinstance(error, ConfigurationError | wire.WireError):
-        refusal = Refusal(400, ErrorBody("configuration", "create", str(error), False))
+        refusal = Refusal(400, ErrorBody("configuration", phase, str(error), False))
+    elif isinstance(error, RequestValidationError):
+        refusal = Refusal(400, ErrorBody("configuration", phase, _first_mistake(error), False))
+    elif isinstance(error, HTTPException):
+        what = f"{request.method} {request.url.path}: {error.detail}".lower()
+        refusal = Refusal(error.status_code, ErrorBody("unknown", phase, what, False))
     else:
-        refusal = Refusal(500, ErrorBody("internal", "create", repr(error), False))
+        refusal = Refusal(500, ErrorBody("internal", phase, repr(error), False))
     return _error_response(refusal, _media(request, "accept"))
+
+
+def _first_mistake(error: RequestValidationError) -> str:
+    mistake = error.errors()[0]
+    return f"request: {mistake['loc'][-1]}: {mistake['msg'].lower()}"
 
 
 def _error_response(refusal: Refusal, media: str) -> Response:
     body = wire.dumps(refusal.error.pack(), media)
-    headers = {"retry-after": "1"} if refusal.status == 503 else {}
+    seconds = math.ceil(refusal.error.retry_after_s or 1)
+    headers = {"retry-after": str(seconds)} if refusal.status == 503 else {}
     return Response(body, refusal.status, headers, media_type=media)
 
 

@@ -9,22 +9,24 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 from mintact_platform import processes
+from mintact_platform.environments.remains import remove
 
 
 def start(mark: str, directory: Path) -> subprocess.Popen[bytes]:
     """Watch over this process; it ends when the returned process's standard input closes."""
-    hidden = (processes.MARK, processes.LIFELINE, processes.READY)
+    hidden = (processes.LIFELINE, processes.READY)
+    variables = {name: value for name, value in os.environ.items() if name not in hidden}
     process = subprocess.Popen(
         [sys.executable, "-m", "mintact_platform.environments.watchdog"],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
-        env={name: value for name, value in os.environ.items() if name not in hidden},
+        # a mark of its own: it must not end with the server's tree
+        env={**variables, processes.MARK: f"watchdog-{mark}"},
         start_new_session=True,
     )
     assert process.stdin is not None
@@ -40,7 +42,7 @@ def main() -> None:
     if spec is None:
         return
     processes.kill_marked(spec["mark"])
-    shutil.rmtree(spec["directory"], ignore_errors=True)
+    remove(Path(spec["directory"]))
 
 
 if __name__ == "__main__":

@@ -11,6 +11,8 @@ import numpy.typing as npt
 
 Box = tuple[float, float, float, float]
 """x0, y0, x1, y1 in pixels of the screenshot."""
+Pixels = npt.NDArray[np.uint8]
+"""uint8 `[height, width, 3]`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +39,16 @@ class DemonstrationTurn:
         focus: grounding annotation of the response, if any.
         elements: named regions of the screenshot, for alignment of scratch models.
         tools: callable tools from this turn on (schemas); None where they did not change.
+        earlier: further images, shown before the screenshot.
     """
 
     text: str
-    screenshot: npt.NDArray[np.uint8] | None
+    screenshot: Pixels | None
     response: str
     focus: Focus | None = None
     elements: tuple[tuple[str, Box], ...] = ()
     tools: tuple[Mapping[str, Any], ...] | None = None
+    earlier: tuple[Pixels, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping
 from functools import cached_property
-from pkgutil import resolve_name
 from typing import Any
 
 import pluggy
 
-from mintact_platform.errors import PluginConflict, PluginError, PluginNotFound, near_match
+from mintact_platform.errors import PluginConflict, PluginError, PluginNotFound
 from mintact_platform.hookspecs import Targets
+from mintact_platform.registry.families import ANY, hint, key_of
 from mintact_platform.registry.loader import HOOKS, PluginRow, load
+from mintact_platform.registry.source import Source
 
 KINDS = tuple(sorted(h.removeprefix("register_") for h in HOOKS if h.startswith("register_")))
 
@@ -54,6 +55,10 @@ class Registry:
         """Registered names of a kind, sorted."""
         return tuple(sorted(self.tables[kind]))
 
+    def knows(self, kind: str, name: str) -> bool:
+        """Whether a plugin registers the name, or a family that it belongs to."""
+        return key_of(name, self.tables[kind]) in self.tables[kind]
+
     def provider(self, kind: str, name: str) -> str:
         """The distribution that registers the name."""
         return next(iter(self._one(kind, name)))
@@ -64,37 +69,44 @@ class Registry:
         A name with a colon, `my_module:my_judge`, is imported as it is: for one's own file before
         it becomes a plugin. The module must be importable in every process (`PYTHONPATH`).
 
+        A name that ends in `/*` is a family: it stands for every name that begins so and is not
+        registered itself, and its target gets the rest as the keyword `id`, see `Member`.
+
         Raises:
             PluginNotFound: with near matches and the plugins that failed to load.
             PluginConflict: naming both distributions.
             PluginError: when the target cannot be imported.
         """
+        return self.source(kind, name).load()
+
+    def source(self, kind: str, name: str) -> Source:
+        """Where the target of that name is imported from.
+
+        Raises:
+            PluginNotFound: with near matches and the plugins that failed to load.
+            PluginConflict: naming both distributions.
+        """
         ((distribution, target),) = self._one(kind, name).items()
-        if not isinstance(target, str):
-            return target
-        try:
-            return resolve_name(target)
-        except Exception as error:
-            raise PluginError(
-                f"cannot import {target!r} ({type(error).__name__}: {error})",
-                where=f"{_singular(kind)} {name!r} of {distribution}",
-            ) from error
+        key = key_of(name, self.tables[kind])
+        member = None if key == name or not key.endswith(ANY) else name[len(key) - 1 :]
+        return Source(target, member, f"{_singular(kind)} {name!r} of {distribution}")
 
     def versions(self) -> dict[str, str]:
         """`{distribution: version}` of the plugins that loaded."""
         return {row.distribution: row.version for row in self.rows if row.error is None}
 
     def _one(self, kind: str, name: str) -> dict[str, str | Callable[..., Any]]:
-        if ":" in name:
-            return {name.partition(":")[0]: name}
         table = self.tables[kind]
+        asked, name = name, key_of(name, table)
+        if ":" in name and name not in table:
+            return {name.partition(":")[0]: name}
         if name not in table:
             broken = "; ".join(
                 f"{row.distribution} failed to load ({row.error})" for row in self.rows if row.error
             )
             raise PluginNotFound(
-                f"no {_singular(kind)} named {name!r}",
-                next="; ".join(filter(None, (near_match(name, table), broken))),
+                f"no {_singular(kind)} named {asked!r}",
+                next="; ".join(filter(None, (hint(asked, table), broken))),
             )
         if len(table[name]) > 1:
             raise PluginConflict(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
@@ -13,14 +13,20 @@ from mintact_platform.errors import ConfigurationError, near_match
 
 
 def parameters(target: Callable[..., Any]) -> type[BaseModel]:
-    """A pydantic model of the target's keyword-only arguments; unknown keys are refused."""
+    """A pydantic model of the target's keyword-only arguments.
+
+    Unknown keys are refused, unless the target takes any (`**kwargs`).
+    """
     fields: dict[str, Any] = {}
+    extra: Literal["allow", "forbid"] = "forbid"
     for parameter in inspect.signature(target, eval_str=True).parameters.values():
+        if parameter.kind is parameter.VAR_KEYWORD:
+            extra = "allow"
         if parameter.kind is parameter.KEYWORD_ONLY:
             annotation = Any if parameter.annotation is parameter.empty else parameter.annotation
             default = ... if parameter.default is parameter.empty else parameter.default
             fields[parameter.name] = (annotation, default)
-    config = ConfigDict(extra="forbid", arbitrary_types_allowed=True, protected_namespaces=())
+    config = ConfigDict(extra=extra, arbitrary_types_allowed=True, protected_namespaces=())
     return create_model("parameters", __config__=config, **fields)
 
 
@@ -30,7 +36,33 @@ def check(target: Callable[..., Any], params: Mapping[str, Any], *, where: str) 
     Raises:
         ConfigurationError: naming `where`, the parameter, and what is accepted.
     """
-    model = parameters(target)
+    return _checked(parameters(target), params, where)
+
+
+def check_schema(schema: Mapping[str, Any], params: Mapping[str, Any], *, where: str) -> None:
+    """Check parameters of a target that is not installed here by their JSON schema.
+
+    Names and simple types are checked here, the rest where the target is.
+
+    Raises:
+        ConfigurationError: naming `where`, the parameter, and what is accepted.
+    """
+    required = schema.get("required", ())
+    fields: dict[str, Any] = {
+        name: (_SIMPLE.get(described.get("type"), Any), ... if name in required else None)
+        for name, described in schema.get("properties", {}).items()
+    }
+    extra: Literal["allow", "forbid"] = "allow"
+    if schema.get("additionalProperties", True) is False:
+        extra = "forbid"
+    config = ConfigDict(extra=extra, protected_namespaces=())
+    _checked(create_model("parameters", __config__=config, **fields), params, where)
+
+
+_SIMPLE: Mapping[Any, Any] = {"string": str, "integer": int, "number": float, "boolean": bool}
+
+
+def _checked(model: type[BaseModel], params: Mapping[str, Any], where: str) -> dict[str, Any]:
     try:
         checked = model(**params)
     except ValidationError as error:
@@ -45,7 +77,8 @@ def check(target: Callable[..., Any], params: Mapping[str, Any], *, where: str) 
         raise ConfigurationError(
             f"parameter {name!r}: {first['msg'].lower()}, got {first['input']!r}", where=where
         ) from None
-    return {name: getattr(checked, name) for name in model.model_fields}
+    known = {name: getattr(checked, name) for name in model.model_fields}
+    return {**known, **(checked.model_extra or {})}
 
 
 def bind(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import time
 import traceback
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -43,6 +45,10 @@ class EpisodeSettings:
     tools_in: str
     deadlines: Deadlines
     seed: int
+
+    def seed_for(self, task: Task) -> int:
+        """The seed that the environment is reset with."""
+        return task.seed if task.seed is not None else self.seed
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +98,17 @@ class Episode:
     _steps: int = 0
     _errors: int = 0
 
-    async def run(self, lease: Lease) -> Outcome:
-        """Play the episode on a lease; never raises but for cancellation and broken contracts."""
-        outcome, self.failure = await attributed(lambda: self._play(lease), lease.instance)
+    async def run(
+        self, lease: Lease, slot: AbstractAsyncContextManager[Any] | None = None
+    ) -> Outcome:
+        """Play the episode on a lease; never raises but for cancellation and broken contracts.
+
+        Args:
+            lease: exclusive to this episode.
+            slot: held from the first turn to the last, None for no bound; the reset needs none.
+        """
+        bound = contextlib.nullcontext() if slot is None else slot
+        outcome, self.failure = await attributed(lambda: self._play(lease, bound), lease.instance)
         return outcome
 
     def trajectory(self, outcome: Outcome, seconds: float) -> Trajectory:
@@ -116,13 +130,16 @@ class Episode:
             seconds=seconds,
         )
 
-    async def _play(self, lease: Lease) -> Outcome:
+    async def _play(self, lease: Lease, slot: AbstractAsyncContextManager[Any]) -> Outcome:
         limits = self.settings.deadlines
-        seed = self.task.seed if self.task.seed is not None else self.settings.seed
         observation = await lease.reset(
-            episode=self.key.id, task=self.task, seed=seed, deadline=limits.reset
+            episode=self.key.id,
+            task=self.task,
+            seed=self.settings.seed_for(self.task),
+            deadline=limits.reset,
         )
-        outcome = await self._turns(lease, observation)
+        async with slot:
+            outcome = await self._turns(lease, observation)
         self.state_check = await lease.evaluate(deadline=limits.evaluate)
         return outcome
 

@@ -75,7 +75,7 @@ class Rollouter:
         clock: monotonic seconds.
 
     Attributes:
-        running: rollouts that hold a lease and a slot.
+        running: rollouts that hold a lease; at most `active` of them are past their reset.
         waiting: rollouts that wait for a lease, by domain.
     """
 
@@ -120,6 +120,19 @@ class Rollouter:
         episode.failure = episode.failure or failure
         return episode.trajectory(outcome, self.clock() - start)
 
+    def prepare(self, domain: str, task: Task, episode: str) -> bool:
+        """Reset ahead for a rollout that will soon be played under this id, where leases are idle.
+
+        Returns:
+            Whether it is prepared; see `EnvironmentManager.prepare`.
+        """
+        seed = self.domains[domain].settings.seed_for(task)
+        return self.manager.prepare(domain, episode=episode, task=task, seed=seed)
+
+    def forget(self, domain: str, episode: str) -> None:
+        """A prepared rollout will not be played."""
+        self.manager.forget(domain, episode)
+
     async def judge(self, domain: str, trajectory: Trajectory) -> Judged:
         """Ask the domain's judge about a recorded rollout; a failing judge masks it."""
         if not trajectory.outcome.counts:
@@ -142,15 +155,14 @@ class Rollouter:
         self.waiting[domain] += 1
         waits = True
         try:
-            async with self.manager.acquire(domain) as lease:
+            async with self.manager.acquire(domain, episode=episode.key.id) as lease:
                 self.waiting[domain] -= 1
                 waits = False
-                async with self._slots:
-                    self.running += 1
-                    try:
-                        return await episode.run(lease)
-                    finally:
-                        self.running -= 1
+                self.running += 1
+                try:
+                    return await episode.run(lease, self._slots)
+                finally:
+                    self.running -= 1
         finally:
             self.waiting[domain] -= waits
 

@@ -18,6 +18,7 @@ from mintact_platform.models.vision import VisionSize
 from mintact_platform.records.task import Task
 from mintact_platform.registry import parameters
 from mintact_platform.registry.names import Registry
+from mintact_platform.scheduler.bindings import action_space
 from mintact_platform.scheduler.tasks import task_set
 
 
@@ -83,7 +84,10 @@ def plan(config: RunConfig, registry: Registry, *, domains: bool = True) -> Plan
         registry=registry,
         chat=chat,
         vision=VisionSize.read(model, config.model.image_area),
-        domains={n: _domain(n, section, registry) for n, section in config.domains.items()},
+        domains={
+            name: _domain(name, section, registry, config.deadlines.create)
+            for name, section in config.domains.items()
+        },
         engine=_known("rollout_engines", rollout.engine, rollout.params, registry),
         mixture=_chosen("mixtures", schedule.mixture, registry),
         flow=_chosen("flow_controls", schedule.flow_control, registry),
@@ -112,30 +116,9 @@ def require(needs: list[str]) -> None:
             )
 
 
-def _domain(name: str, section: DomainSection, registry: Registry) -> DomainPlan:
+def _domain(name: str, section: DomainSection, registry: Registry, deadline: float) -> DomainPlan:
     where = f"domains.{name}"
-    metadata: Mapping[str, Any] = {}
-    if ":" not in section.environment:
-        target = registry.get("environments", section.environment)
-        parameters.check(target, section.params, where=f"{where}.params")
-        metadata = getattr(target, "metadata", {}).get("mintact", {})
-        missing = getattr(target, "missing", None)
-        if not section.servers and missing is not None and (what := missing()):
-            raise ConfigurationError(
-                f"environment {section.environment!r} cannot run here: {what}",
-                where=where,
-                next="install it, or leave the domain out of the run file",
-            )
-    choice = section.action_space
-    if choice is None:
-        if "action_space" not in metadata:
-            raise ConfigurationError(
-                f"environment {section.environment!r} names no action space",
-                where=where,
-                next="add action_space = '…' to the domain",
-            )
-        choice = Plugin(name=metadata["action_space"])
-    space = _known("action_spaces", choice.name, choice.params, registry)()
+    space = action_space(section, registry, where=where, deadline=deadline)
     judge = _known("judges", section.judge.name, section.judge.params, registry)
     return DomainPlan(task_set(registry, section), space, judge, section.judge.name)
 

@@ -40,12 +40,26 @@ class InternalFailures(MintactError):
 
 @dataclass(slots=True)
 class OpenGroup:
-    """A group whose members are being rolled out; `kept` are members finished before a restart."""
+    """A group whose members are being rolled out.
+
+    Attributes:
+        kept: members finished before a restart.
+        ahead: ids of first attempts by member, for which environments were reset ahead.
+    """
 
     id: str
     domain: str
     task: Task
     kept: dict[int, Judged] = field(default_factory=dict)
+    ahead: dict[int, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedGroup:
+    """The group a domain will begin next; `ahead` are the ids of its members' first attempts."""
+
+    task: Task
+    ahead: dict[int, str]
 
 
 @dataclass(slots=True)
@@ -99,6 +113,7 @@ class Producer:
         self.tally = {name: DomainTally() for name in config.domains}
         self.internal_in_row = 0
         self._groups: set[asyncio.Task[None]] = set()
+        self._planned: dict[str, PlannedGroup] = {}
         self._error: BaseException | None = None
 
     async def run(self, reopened: Sequence[OpenGroup] = ()) -> None:
@@ -117,20 +132,25 @@ class Producer:
                 if not await self._start_one():
                     await self.changes.beyond(seen, 0.2)
         finally:
+            for domain, planned in self._planned.items():
+                for episode in planned.ahead.values():
+                    self.rollouter.forget(domain, episode)
             for task in self._groups:
                 task.cancel()
             await asyncio.gather(*self._groups, return_exceptions=True)
 
     async def _start_one(self) -> bool:
-        if self.rollouter.running + sum(self.rollouter.waiting.values()) >= self.rollouter.active:
+        under_way = self.rollouter.running + sum(self.rollouter.waiting.values())
+        if under_way >= self.rollouter.active:
+            self._prepare_next()
             return False
-        now = self.clock()
-        busy = {d for d, n in self.rollouter.waiting.items() if n}
-        resting = {d for d, tally in self.tally.items() if tally.quarantined_until > now}
-        domain = self.scheduler.next_domain(now, resting, busy)
+        domain = self._next_domain()
         if domain is None:
             return False
-        group = OpenGroup(self.rollouter.ids(), domain, self.streams[domain].next())
+        planned = self._planned.pop(domain, None)
+        task = planned.task if planned else self.streams[domain].next()
+        ahead = planned.ahead if planned else {}
+        group = OpenGroup(self.rollouter.ids(), domain, task, ahead=ahead)
         self.scheduler.group_started(group.id, domain)
         await self.directory.database.write(
             ledger.open_group(group.id, group.task, domain, time.time())
@@ -138,6 +158,28 @@ class Producer:
         self._spawn(group)
         await asyncio.sleep(0)
         return True
+
+    def _next_domain(self) -> str | None:
+        now = self.clock()
+        busy = {d for d, n in self.rollouter.waiting.items() if n}
+        resting = {d for d, tally in self.tally.items() if tally.quarantined_until > now}
+        return self.scheduler.next_domain(now, resting, busy)
+
+    def _prepare_next(self) -> None:
+        """While no rollout may start: reset idle environments for the group that will be next."""
+        if self.config.schedule.mode == "synchronous":
+            return  # its rounds are settled by counts alone, so nobody asks about them in between
+        domain = self._next_domain()
+        if domain is None:
+            return
+        if domain not in self._planned:
+            size = self.config.rollout.group_size
+            ahead = {member: self.rollouter.ids() for member in range(size)}
+            self._planned[domain] = PlannedGroup(self.streams[domain].next(), ahead)
+        planned = self._planned[domain]
+        for episode in planned.ahead.values():
+            if not self.rollouter.prepare(domain, planned.task, episode):
+                return
 
     def _spawn(self, group: OpenGroup) -> None:
         task = asyncio.create_task(self._group(group), name=f"group {group.id}")
@@ -171,7 +213,8 @@ class Producer:
         return judged
 
     async def _attempt(self, group: OpenGroup, member: int, attempt: int) -> Judged:
-        key = EpisodeKey(self.rollouter.ids(), group.id, member, attempt)
+        id = group.ahead.pop(member, None) or self.rollouter.ids()
+        key = EpisodeKey(id, group.id, member, attempt)
         trajectory = await self.rollouter.play(group.domain, group.task, key)
         path = await asyncio.to_thread(self.directory.trajectories.save, trajectory)
         await self.directory.database.write(ledger.add_trajectory(trajectory, path))

@@ -40,7 +40,7 @@ from mintact_platform.storage.files import write_aside
 
 CHANGEABLE = re.compile(
     r"name|trainer\.(steps|checkpoints_kept)|evaluation\..*|deadlines\..*|rollout\.active|schedule\..*"
-    r"|domains\..*\.(instances|servers|python)"
+    r"|domains\..*\.(instances|servers|python|transport|spares|bearer_env)"
 )
 """Settings a resumed run may change; any other would make its past and future two runs."""
 

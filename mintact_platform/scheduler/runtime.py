@@ -101,6 +101,9 @@ def pools(config: RunConfig) -> dict[str, PoolSpec]:
             servers=tuple(section.servers),
             python=section.python,
             image_format=section.image_format,
+            bearer_env=section.bearer_env,
+            transport=section.transport,
+            spares=section.spares,
         )
         for name, section in config.domains.items()
     }

@@ -71,6 +71,11 @@ class Status:
             if tally.recent:
                 success = sum(r > 0 for r in tally.recent) / len(tally.recent)
                 operations.append(ledger.metric("rollout/success", name, success, now))
+        for name, pool in self.runtime.manager.stats().items():
+            operations += [
+                ledger.metric(f"environment/{what}", name, value, now)
+                for what, value in pool.figures().items()
+            ]
         await self.directory.database.write(*operations)
 
     @property

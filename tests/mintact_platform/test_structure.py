@@ -21,6 +21,7 @@ ROOMS = (
     "hookspecs",
     "registry",
     "config",
+    "trees",
     "processes",
     "actions",
     "judging",
@@ -33,6 +34,7 @@ ROOMS = (
     "scheduler",
     "evaluation",
     "dashboard",
+    "play",
     "cli",
     "testing",
 )

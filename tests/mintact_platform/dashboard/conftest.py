@@ -119,6 +119,10 @@ class FakeRun:
         self.operations.append(ledger.finish_step(step, metrics, self.now))
         for name in ("idle/trainer", "idle/rollouter"):
             self.operations.append(ledger.metric(name, "", 0.3 * noise(), self.now))
+        for domain in self.domains:
+            for name, value in (("step_p50", 0.02), ("step_p95", 1.5), ("lost", step)):
+                metric = ledger.metric(f"environment/{name}", domain, value, self.now)
+                self.operations.append(metric)
         self.operations.append(ledger.metric("tokens/second", "", 900 + 200 * noise(), self.now))
         if step % 2 == 0:
             self.operations.append(ledger.push(step // 2, step, 0.4, True))

@@ -36,6 +36,10 @@ def act(environment, name, arguments):
         os._exit(3)
     if name == "raise":
         raise ValueError("the widget fell off")
+    if name == "exit":
+        sys.exit("enough")
+    if name == "thread":
+        environment.child = threading.get_ident() == threading.main_thread().ident
     if name == "stop":
         next(iter(()))
     if name == "fifo":
@@ -117,8 +121,40 @@ class Shared(Counter):
     metadata = {"mintact": {**Counter.metadata["mintact"], "instances_per_worker": 64}}
 
 
+class Gated(Shared):
+    """Its reset waits at the pipe that is named like the task, if there is one."""
+
+    def __init__(self, *, gates: str, journal: str = ""):
+        super().__init__(journal=journal)
+        self.gates = gates
+
+    def reset(self, *, seed=None, options=None):
+        task = options["task"]["id"]
+        self.note(f"begin {task}")
+        if os.path.exists(os.path.join(self.gates, task)):
+            with open(os.path.join(self.gates, task)) as fifo:
+                if fifo.read() == "fail":
+                    raise RuntimeError("no such page")
+        observation, info = super().reset(seed=seed, options=options)
+        self.note(f"end {task}")
+        return {**observation, "text": task}, info
+
+
+class Inline(Counter):
+    metadata = {"mintact": {"inline": True, "instances_per_worker": 64}}
+
+
+class Light(Counter):
+    metadata = {"mintact": {"isolation": "thread"}}
+
+
 class Siblings(Counter):
     metadata = {"mintact": {"instances_per_worker": 4}}
+
+
+class NeverResets(Shared):
+    def reset(self, *, seed=None, options=None):
+        raise RuntimeError("no such page")
 
 
 class Needy(Counter):
@@ -156,6 +192,14 @@ class Awaited:
 
     async def close(self):
         pass
+
+
+async def awaited_factory(*, start: int = 0):
+    return Awaited(start=start)
+
+
+def factory_of_awaited(*, start: int = 0):
+    return Awaited(start=start)
 '''
 
 TASK = Task("t", "reach two", "web")
@@ -168,6 +212,11 @@ class Server:
     child: processes.Child
     url: str
     mark: str
+
+    def processes_of(self, lease) -> list[int]:
+        """Processes of the worker that hosts a lease's instance; its own pids are a namespace's."""
+        worker = lease.instance.rpartition("@")[2].partition(".")[0]
+        return processes.marked(f"{self.mark}/workers/{worker}")
 
     async def lease(self, environment="trial_envs:Shared", *, deadline=60.0, **options) -> Lease:
         key = options.pop("key", f"key-{secrets.token_hex(8)}")
@@ -226,12 +275,18 @@ def server(start_server):
 
 
 @pytest.fixture
-async def lease_of(server):
+def transport():
+    """How the leases of `lease_of` call; a module runs its tests over both by overriding it."""
+    return "auto"
+
+
+@pytest.fixture
+async def lease_of(server, transport):
     """Make leases that are released at the end of the test."""
     async with contextlib.AsyncExitStack() as stack:
 
         async def make(environment="trial_envs:Shared", **options) -> Lease:
-            lease = await server.lease(environment, **options)
+            lease = await server.lease(environment, **{"transport": transport, **options})
             stack.push_async_callback(lease.release)
             return lease
 

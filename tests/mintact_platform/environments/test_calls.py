@@ -6,12 +6,16 @@ import sys
 import httpx
 import pytest
 
-from mintact_platform import processes
 from mintact_platform.environments.client import Lease
 from mintact_platform.errors import ConfigurationError, EnvironmentFailure, LeaseExpired
 
 COUNT = {"name": "count", "arguments": {}}
 HANG = {"name": "hang", "arguments": {}}
+
+
+@pytest.fixture(params=["stream", "http"])
+def transport(request):
+    return request.param
 
 
 async def reset(lease, task, episode="e"):
@@ -93,13 +97,42 @@ async def test_instances_have_their_own_directory_even_in_one_worker(lease_of, t
     assert not any(map(os.path.exists, folders))
 
 
-async def test_an_awaited_environment_is_driven_on_the_loop(lease_of, task):
-    lease = await lease_of("trial_envs:Awaited", params={"start": 5})
+@pytest.mark.parametrize("name", ["Awaited", "awaited_factory", "factory_of_awaited"])
+async def test_an_awaited_environment_is_driven_on_the_loop(lease_of, task, name):
+    lease = await lease_of(f"trial_envs:{name}", params={"start": 5})
     assert (await reset(lease, task)).tools == ({"name": "a"},)
     assert (await step(lease, 0)).text == "6"
     check = await lease.evaluate(deadline=60)
     assert check is not None
     assert check.success
+
+
+@pytest.mark.parametrize(("name", "on_main"), [("Inline", True), ("Light", False)])
+async def test_light_environments_share_a_worker_inline_or_on_threads(
+    lease_of, task, name, on_main
+):
+    leases = [await lease_of(f"trial_envs:{name}") for _ in range(2)]
+    seen = [await reset(lease, task) for lease in leases]
+    assert seen[0].info["pid"] == seen[1].info["pid"]
+    for lease in leases:
+        assert (await step(lease, 0, {"name": "thread", "arguments": {}})).info["child"] is on_main
+    with pytest.raises(EnvironmentFailure, match="fell off"):
+        await step(leases[0], 1, {"name": "raise", "arguments": {}})
+    assert (await step(leases[1], 1)).text.startswith("2 in ")
+    check = await leases[1].evaluate(deadline=60)
+    assert check is not None
+    assert check.success
+
+
+@pytest.mark.parametrize("name", ["Inline", "Light"])
+async def test_an_environment_that_exits_fails_its_call_and_not_its_siblings(lease_of, task, name):
+    one, two = [await lease_of(f"trial_envs:{name}") for _ in range(2)]
+    await reset(one, task)
+    await reset(two, task)
+    with pytest.raises(EnvironmentFailure, match="enough") as caught:
+        await step(one, 0, {"name": "exit", "arguments": {}})
+    assert caught.value.kind == "SystemExit"
+    assert (await step(two, 0)).text.startswith("1 in ")
 
 
 async def test_an_ordinary_gymnasium_environment_works_too(lease_of, task):
@@ -121,6 +154,7 @@ async def test_a_lost_reply_is_asked_for_again_and_nothing_runs_twice(server, ta
             params={"journal": str(journal)},
             key=f"lossy-{os.urandom(6).hex()}",
             deadline=60,
+            transport="http",
         )
         await reset(lease, task)
         assert (await step(lease, 0)).text.startswith("1 in ")
@@ -139,6 +173,7 @@ async def test_a_reply_that_never_comes_is_asked_for_on_another_connection(serve
             params={"journal": str(journal)},
             key=f"mute-{os.urandom(6).hex()}",
             deadline=60,
+            transport="http",
         )
         await reset(lease, task)
         proxy.mute = {proxy.seen + 1}
@@ -155,6 +190,7 @@ async def test_calls_reuse_one_connection(server, task):
             environment="trial_envs:Shared",
             key=f"reuse-{os.urandom(6).hex()}",
             deadline=60,
+            transport="http",
         )
         await reset(lease, task)
         for number in range(5):
@@ -232,9 +268,9 @@ async def test_output_of_an_environment_breaks_no_frame(lease_of, task):
     assert (await step(lease, 0, {"name": "print", "arguments": {}})).text.startswith("1 in ")
 
 
-async def test_a_constructor_that_fails_is_a_failed_creation(server):
+async def test_a_constructor_that_fails_is_a_failed_creation(server, transport):
     with pytest.raises(EnvironmentFailure, match="no display") as caught:
-        await server.lease(params={"fail": True})
+        await server.lease(params={"fail": True}, transport=transport)
     assert (caught.value.phase, caught.value.kind) == ("create", "RuntimeError")
 
 
@@ -256,7 +292,7 @@ async def test_a_hung_instance_is_killed_at_its_deadline_while_others_step(
     lease_of, server, task, name
 ):
     hung, other = await lease_of("trial_envs:Counter"), await lease_of()
-    first = await reset(hung, task)
+    await reset(hung, task)
     await reset(other, task)
     order = []
 
@@ -273,7 +309,7 @@ async def test_a_hung_instance_is_killed_at_its_deadline_while_others_step(
     await asyncio.gather(hang(), proceed())
     assert order == [*(("other", n) for n in range(5)), ("hung", "timeout")]
     await hung.release()
-    assert first.info["pid"] not in processes.marked(server.mark)
+    assert server.processes_of(hung) == []
 
 
 async def test_a_hung_instance_does_not_block_its_siblings_until_it_is_killed(lease_of, task):
@@ -299,19 +335,23 @@ async def test_a_released_sibling_leaves_the_worker_to_the_others(lease_of, task
     assert (await step(two, 0)).text.startswith("1 in ")
 
 
-async def test_a_boot_counts_inside_the_create_deadline(server, fifo):
+async def test_a_boot_counts_inside_the_create_deadline(server, fifo, transport):
+    params = {"boot": str(fifo())}
     with pytest.raises(EnvironmentFailure) as caught:
-        await server.lease("trial_envs:Counter", params={"boot": str(fifo())}, deadline=2)
+        await server.lease("trial_envs:Counter", params=params, deadline=2, transport=transport)
     assert (caught.value.phase, caught.value.kind) == ("create", "timeout")
 
 
-async def test_a_lease_whose_client_went_silent_is_reaped_with_its_processes(server, task):
-    lease = await server.lease("trial_envs:Counter", ttl=1.0)
-    pid = (await reset(lease, task)).info["pid"]
-    browser = (await step(lease, 0, {"name": "browser", "arguments": {}})).info["child"]
-    assert browser in processes.marked(server.mark)
+async def test_a_lease_whose_client_went_silent_is_reaped_with_its_processes(
+    server, task, transport
+):
+    lease = await server.lease("trial_envs:Counter", ttl=1.0, transport=transport)
+    await reset(lease, task)
+    before = server.processes_of(lease)
+    await step(lease, 0, {"name": "browser", "arguments": {}})
+    assert len(server.processes_of(lease)) == len(before) + 1
     async with asyncio.timeout(60):
-        while {pid, browser} & set(processes.marked(server.mark)):
+        while server.processes_of(lease):
             await asyncio.sleep(0.1)
     with pytest.raises(LeaseExpired) as caught:
         await step(lease, 1)
@@ -338,11 +378,10 @@ async def test_a_worker_may_run_in_another_interpreter(start_server, task, tmp_p
     server.child.kill()
 
 
-async def test_a_server_that_is_not_there_is_unreachable():
+async def test_a_server_that_is_not_there_is_unreachable(transport):
+    url, environment = "http://127.0.0.1:9", "trial_envs:Counter"
     with pytest.raises(EnvironmentFailure) as caught:
-        await Lease.create(
-            "http://127.0.0.1:9", environment="trial_envs:Counter", key="k", deadline=60
-        )
+        await Lease.create(url, environment=environment, key="k", deadline=60, transport=transport)
     assert (caught.value.phase, caught.value.kind) == ("create", "unreachable")
 
 

@@ -2,6 +2,8 @@ import io
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from PIL import Image
 
 from mintact_platform.environments.encoding import (
@@ -9,8 +11,11 @@ from mintact_platform.environments.encoding import (
     encode_image,
     from_reset,
     from_step,
+    has_pixels,
     plain,
 )
+from mintact_platform.environments.images import read_image
+from mintact_platform.environments.wire import EncodedImage, WireError
 
 
 def test_a_png_keeps_every_pixel():
@@ -23,6 +28,50 @@ def test_a_png_keeps_every_pixel():
 def test_a_jpeg_and_a_view_of_an_array_are_encoded():
     pixels = np.zeros((16, 16, 3), np.uint8)[::-1, ::2]
     assert encode_image(pixels, "jpeg").data.startswith(b"\xff\xd8\xff")
+
+
+@pytest.mark.parametrize("options", [{}, {"progressive": True}, {"exif": b"Exif" + bytes(700)}])
+@pytest.mark.parametrize("kind", ["png", "jpeg"])
+def test_a_ready_encoded_image_is_passed_through_with_its_size(kind, options):
+    buffer = io.BytesIO()
+    options = options if kind == "jpeg" else {}
+    Image.fromarray(np.zeros((5, 300, 3), np.uint8)).save(buffer, kind.upper(), **options)
+    read = from_reset(({"screenshot": buffer.getvalue(), "text": "t"}, {}), "png")
+    assert read.images == (EncodedImage(buffer.getvalue(), kind, 300, 5),)
+    assert from_reset(({"images": [buffer.getvalue()] * 2}, {}), "png").images == 2 * read.images
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"GIF89a", b"\xff\xd8\xff", b"\xff\xd8\xff\xe0\x00\x00", b"\x89PNG\r\n\x1a\n1234IHDR"],
+)
+def test_bytes_that_are_no_image_are_refused(data):
+    with pytest.raises(InvalidObservation, match=r"PNG|JPEG"):
+        from_reset(({"screenshot": data}, {}), "png")
+
+
+@given(st.binary(max_size=40))
+def test_any_bytes_after_a_jpeg_header_are_read_or_refused(data):
+    try:
+        image = read_image(b"\xff\xd8\xff" + data)
+    except WireError:
+        return
+    assert image.format == "jpeg"
+
+
+@pytest.mark.parametrize(
+    ("returned", "pixels"),
+    [
+        ((np.zeros((4, 4, 3), np.uint8), {}), True),
+        (({"screenshot": np.zeros((4, 4, 3), np.uint8)}, {}), True),
+        (({"images": [b"x", np.zeros((4, 4, 3), np.uint8)]}, {}), True),
+        (({"screenshot": b"x", "text": "t"}, {}), False),
+        (("text", {}), False),
+        (None, False),
+    ],
+)
+def test_pixels_that_need_encoding_are_told_from_the_rest(returned, pixels):
+    assert has_pixels(returned) is pixels
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mintact_platform.environments import wire
-from mintact_platform.environments.wire import EncodedImage, ErrorBody, FrameReader, Observation
+from mintact_platform.environments.wire import EncodedImage, ErrorBody, Observation
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -40,20 +40,32 @@ def test_json_carries_images_as_base64():
 
 
 @given(st.lists(st.binary(max_size=100), max_size=6), st.lists(st.integers(1, 40), min_size=1))
-def test_frames_are_found_however_the_stream_is_cut(messages, sizes):
-    stream, reader, found = b"".join(map(wire.frame, messages)), FrameReader(), []
+def test_messages_are_found_however_the_stream_is_cut(bodies, sizes):
+    sent = [[number, True, body] for number, body in enumerate(bodies)]
+    stream, reader, found = b"".join(map(wire.pack, sent)), wire.unpacker(), []
     for k in range(len(stream) + 1):
         size = sizes[k % len(sizes)]
-        found += reader.feed(stream[:size])
+        found += wire.messages(reader, stream[:size], [int, bool, bytes])
         stream = stream[size:]
         if not stream:
             break
-    assert found == messages
+    assert found == sent
 
 
-def test_a_frame_over_the_cap_is_refused_before_it_is_read():
-    with pytest.raises(wire.WireError, match="over the cap"):
-        FrameReader().feed((wire.MAX_MESSAGE + 1).to_bytes(4, "little"))
+@pytest.mark.parametrize(
+    "message", [7, "abc", [], [1, True], [True, True, b""], {1: 2, 3: 4, 5: 6}]
+)
+def test_a_message_of_another_shape_is_refused(message):
+    with pytest.raises(wire.WireError, match="not our messages"):
+        wire.messages(wire.unpacker(), wire.pack(message), [int, bool, bytes])
+
+
+def test_a_stream_that_completes_no_message_is_not_kept_for_ever():
+    reader = wire.unpacker(limit=100_000)
+    endless = b"\x93\x01\xc3\xc6" + (200_000).to_bytes(4, "big") + bytes(60_000)
+    assert wire.messages(reader, endless, [int, bool, bytes]) == []
+    with pytest.raises(wire.WireError):
+        wire.messages(reader, bytes(60_000), [int, bool, bytes])
 
 
 @pytest.mark.parametrize(

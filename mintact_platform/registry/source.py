@@ -1,0 +1,40 @@
+"""Where a registered thing is imported from, so that another process needs no discovery."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pkgutil import resolve_name
+from typing import Any, NamedTuple
+
+from mintact_platform.errors import PluginError
+from mintact_platform.registry.families import Member
+
+
+class Source(NamedTuple):
+    """A registered target that is not imported yet.
+
+    Attributes:
+        target: `module:attribute`, or the thing itself where a plugin registers that.
+        member: the part of the name after its family, None outside families.
+        where: what it is and who registers it, for errors.
+    """
+
+    target: str | Callable[..., Any]
+    member: str | None = None
+    where: str = ""
+
+    def load(self) -> Any:
+        """The thing itself.
+
+        Raises:
+            PluginError: it cannot be imported.
+        """
+        target = self.target
+        if isinstance(target, str):
+            try:
+                target = resolve_name(target)
+            except Exception as error:
+                raise PluginError(
+                    f"cannot import {target!r} ({type(error).__name__}: {error})", where=self.where
+                ) from error
+        return target if self.member is None else Member(target, self.member)

@@ -1,0 +1,116 @@
+"""A domain's action space: by a plugin where one is installed, else as its servers describe it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from mintact_platform.actions.described import described_space
+from mintact_platform.actions.space import ActionSpace
+from mintact_platform.config import DomainSection, Plugin
+from mintact_platform.environments.describing import described_by
+from mintact_platform.environments.lookup import described_at
+from mintact_platform.errors import ConfigurationError, PluginError, PluginNotFound
+from mintact_platform.registry import parameters
+from mintact_platform.registry.names import Registry
+
+
+def action_space(
+    section: DomainSection, registry: Registry, *, where: str, deadline: float
+) -> ActionSpace:
+    """The domain's action space, its environment and that environment's parameters checked.
+
+    Args:
+        section: of the domain.
+        registry: installed plugins.
+        where: the section's name, for errors.
+        deadline: seconds in which a server or another interpreter must describe what is not
+            installed here.
+
+    Raises:
+        ConfigurationError: a wrong parameter, a missing program, nobody who knows the environment.
+        PluginError: a name that no plugin registers.
+    """
+    metadata = _environment(section, registry, where, deadline)
+    choice = section.action_space
+    if choice is None:
+        if not metadata.get("action_space"):
+            raise ConfigurationError(
+                f"environment {section.environment!r} names no action space",
+                where=where,
+                next="add action_space = '…' to the domain",
+            )
+        choice = Plugin(name=metadata["action_space"])
+    target = _space(choice.name, metadata, registry)
+    named = f"action_space {choice.name!r}"
+    space: ActionSpace = parameters.bind(target, choice.params, where=named)()
+    return space
+
+
+def _environment(
+    section: DomainSection, registry: Registry, where: str, deadline: float
+) -> Mapping[str, Any]:
+    """The environment's metadata; what is not installed here is described from afar."""
+    own_file = ":" in section.environment.partition("/")[0]
+    if own_file and _is_here(section.action_space, registry):
+        return {}
+    try:
+        if not own_file:
+            target = registry.get("environments", section.environment)
+            return _installed(target, section, where)
+    except PluginError:
+        if not section.servers and section.python in (None, sys.executable):
+            raise
+    described = _described(section, where, deadline)
+    schema = described.get("parameters") or {}
+    parameters.check_schema(schema, section.params, where=f"{where}.params")
+    return described
+
+
+def _is_here(choice: Plugin | None, registry: Registry) -> bool:
+    known = registry.names("action_spaces")
+    return choice is not None and (":" in choice.name or choice.name in known)
+
+
+def _installed(target: Any, section: DomainSection, where: str) -> Mapping[str, Any]:
+    parameters.check(target, section.params, where=f"{where}.params")
+    missing = getattr(target, "missing", None)
+    if not section.servers and missing is not None and (what := missing()):
+        raise ConfigurationError(
+            f"environment {section.environment!r} cannot run here: {what}",
+            where=where,
+            next="install it, or leave the domain out of the run file",
+        )
+    metadata: Mapping[str, Any] = getattr(target, "metadata", {}).get("mintact", {})
+    return metadata
+
+
+def _described(section: DomainSection, where: str, deadline: float) -> Mapping[str, Any]:
+    if not section.servers:
+        return described_by(section.python or sys.executable, section.environment, deadline)
+    bearer = os.environ.get(section.bearer_env) if section.bearer_env else None
+    if section.bearer_env and not bearer:
+        raise ConfigurationError(
+            f"the environment variable {section.bearer_env!r} is not set",
+            where=f"{where}.bearer_env",
+        )
+    return described_at(
+        section.servers,
+        section.environment,
+        python=section.python,
+        bearer=bearer,
+        deadline=deadline,
+    )
+
+
+def _space(name: str, metadata: Mapping[str, Any], registry: Registry) -> Callable[..., Any]:
+    try:
+        target: Callable[..., Any] = registry.get("action_spaces", name)
+    except PluginNotFound:
+        schema = metadata.get("action_space_schema")
+        if not schema or schema.get("name") != name:
+            raise
+        target = described_space(schema)
+    return target
