@@ -1,0 +1,1 @@
+"""Websites written by a coding model, admitted by code, and the capabilities they should train."""

@@ -1,0 +1,1 @@
+"""A real Chromium, shared and bounded: found, started, looked at, operated, guarded."""

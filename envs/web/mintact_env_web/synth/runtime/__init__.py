@@ -1,0 +1,1 @@
+"""What every synthetic site runs on: its shell, its structure, and how a solver finds things."""
