@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mintact_platform.environments.client import Lease
@@ -47,9 +47,15 @@ class PooledLease(Lease):
     _last: _Reset | None = None
     _ready: tuple[str, Observation] | None = None
 
-    def join(self, home: Server, stats: PoolStats) -> None:
-        """Become part of a pool."""
-        self.home, self._stats = home, stats
+    def join(self, home: Server, stats: PoolStats, worked: Callable[[], None]) -> None:
+        """Become part of a pool.
+
+        Args:
+            home: the server it lives at.
+            stats: of the pool.
+            worked: told of the first reset that succeeds.
+        """
+        self.home, self._stats, self._worked = home, stats, worked
         self.struck: dict[str, float] = {}
         self._spent: dict[str, int] = {}
 
@@ -119,7 +125,9 @@ class PooledLease(Lease):
         observation = await super().reset(
             episode=name, task=wanted.task, seed=wanted.seed, deadline=deadline
         )
-        self.proved = True
         self._stats.reset.add(time.monotonic() - start)
         self.home.answered()
+        if not self.proved:
+            self.proved = True
+            self._worked()
         return observation

@@ -78,7 +78,8 @@ class Quarantine:
         if now >= streak.until:
             streak.until = now + _PROBE
             return None
-        wait = min(streak.until - now, _PAUSES[1])
+        # while a probe runs, nobody knows for how long; its success should not find all asleep
+        wait = min(streak.until - now, streak.pause)
         assert streak.error is not None
         kept = f"; its log is kept in {streak.log}" if streak.log else ""
         message = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
@@ -168,11 +169,16 @@ class Seats:
         finally:
             self.placement.booting[server] -= 1
         assert isinstance(lease, PooledLease)
-        lease.join(server, self.pool.stats)
+        lease.join(server, self.pool.stats, functools.partial(self._worked, server))
         server.answered()
         self.pool.hopeless = None
         self.pool.stats.boot.add(time.monotonic() - start)
         return lease
+
+    def _worked(self, server: Server) -> None:
+        """An instance proved good: the others need not wait any longer, whoever said so."""
+        self.placement.back(server)
+        self.stir()
 
     def _note(self, failure: MintactError) -> None:
         """Remember why no lease was made; whoever waits is told when that will not change."""

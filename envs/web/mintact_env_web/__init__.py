@@ -11,6 +11,7 @@ def register_environments() -> Targets:
     """One environment a source of pages."""
     return {
         "web/synth": "mintact_env_web.synth.environment:Synth",
+        "web/sites": "mintact_env_web.agentic.environment:Sites",
         "web/cache": "mintact_env_web.cache.environment:Cache",
         "web/record": "mintact_env_web.cache.record:Record",
         "web/live": "mintact_env_web.live:Live",
@@ -22,6 +23,7 @@ def register_task_sets() -> Targets:
     """Tasks with checks of the final state."""
     return {
         "web/synth": "mintact_env_web.synth.tasks:synth",
+        "web/sites": "mintact_env_web.agentic.tasks:sites",
         "web/cache": "mintact_env_web.cache.tasks:cache",
     }
 

@@ -25,10 +25,14 @@ class Verb(NamedTuple):
 
 
 _CACHE = "mintact_env_web.cache.cli"
+_AGENTIC = "mintact_env_web.agentic.verbs"
 VERBS = {
     "record": Verb("record a site so that it replays without a network", _CACHE),
     "validate": Verb("keep the tasks of recorded sites that replay offline", _CACHE),
     "har": Verb("read a site from a browser's HAR file, or write one", _CACHE),
+    "write": Verb("have a model write sites, and keep those that pass", _AGENTIC),
+    "admit": Verb("examine written sites, and keep those that pass", _AGENTIC),
+    "mine": Verb("read from a run's rollouts which capabilities they needed", _AGENTIC),
 }
 
 

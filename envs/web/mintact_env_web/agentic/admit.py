@@ -15,12 +15,12 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from mintact_env_web.agentic.checks import Final, holds, same
+from mintact_env_web.agentic.environment import Served
 from mintact_env_web.agentic.scan import scan
 from mintact_env_web.agentic.site import WrittenSite, WrittenTask
 from mintact_env_web.agentic.source import SitesSource, known
 from mintact_env_web.agentic.steps import played
 from mintact_env_web.agentic.tasks import task_of
-from mintact_env_web.environment import WebEnvironment
 from mintact_env_web.synth.validate import Ending, Finding, at_random, attempt
 from mintact_platform.errors import MintactError
 from mintact_platform.records.task import Task
@@ -111,17 +111,16 @@ async def examine(
         return Examination(site, tuple(found))
     bounds = limits or Limits()
     sites = {site.name: site}
-    source = SitesSource(known(sites))
-    environment = WebEnvironment(source, settle_s=bounds.settle_s)
+    environment = Served(SitesSource(known(sites)), settle_s=bounds.settle_s)
     try:
-        site, found = await _begin(environment, source, site, bounds)
+        site, found = await _begin(environment, site, bounds)
         if found:
             return Examination(site, tuple(found))
         sites[site.name] = site
         cases = [_Case(task) for task in site.tasks]
         for case in cases:
-            await _play(environment, source, site, case, solver, bounds)
-        found = await _flail(environment, source, site, cases, seed, bounds)
+            await _play(environment, site, case, solver, bounds)
+        found = await _flail(environment, site, cases, seed, bounds)
     finally:
         await environment.close()
     _compare(cases)
@@ -142,7 +141,7 @@ def _verdict(
 
 
 async def _begin(
-    environment: WebEnvironment, source: SitesSource, site: WrittenSite, limits: Limits
+    environment: Served, site: WrittenSite, limits: Limits
 ) -> tuple[WrittenSite, list[Finding]]:
     """The site with the state it starts from: the same at every visit, and all under one key."""
     starts: list[Mapping[str, Any]] = []
@@ -153,14 +152,14 @@ async def _begin(
                 await environment.evaluate()
         except (MintactError, TimeoutError) as error:
             return site, [Finding("load", str(error) or "it does not load in time")]
-        final = source.final
-        if source.errors:
-            return site, [Finding("load", error) for error in source.errors]
+        final = environment.source.final
+        if environment.source.errors:
+            return site, [Finding("load", error) for error in environment.source.errors]
         if final is None or not isinstance(final.after, dict):
             what = f"no JSON object lies under {site.key!r} in localStorage after loading"
             return site, [Finding("load", what)]
-        if source.others:
-            what = f"localStorage also has {', '.join(source.others[:3])}; keep one key"
+        if environment.source.others:
+            what = f"localStorage also has {', '.join(environment.source.others[:3])}; keep one key"
             return site, [Finding("load", what)]
         starts.append(final.after)
     if not same(*starts):
@@ -170,8 +169,7 @@ async def _begin(
 
 
 async def _play(
-    environment: WebEnvironment,
-    source: SitesSource,
+    environment: Served,
     site: WrittenSite,
     case: _Case,
     solver: Solver,
@@ -195,12 +193,11 @@ async def _play(
         if found:
             return
         if what == "solve":
-            case.final = source.final
+            case.final = environment.source.final
 
 
 async def _flail(
-    environment: WebEnvironment,
-    source: SitesSource,
+    environment: Served,
     site: WrittenSite,
     cases: list[_Case],
     seed: int,
@@ -215,12 +212,12 @@ async def _flail(
             await environment.evaluate()
     except (MintactError, TimeoutError) as error:
         return [Finding("random", str(error) or "the site does not answer in time")]
-    final = source.final
+    final = environment.source.final
     assert final is not None
     for case in cases:
         if holds(case.task.check, final._replace(answer=answer)):
             case.say("random", "the check holds after random clicks")
-    return [Finding("random", error) for error in source.errors]
+    return [Finding("random", error) for error in environment.source.errors]
 
 
 def _visit(site: WrittenSite) -> Task:

@@ -45,11 +45,11 @@ def read_json(text: str) -> Any:
 
 
 def read_files(text: str) -> dict[str, str]:
-    """Fenced blocks that name a file, in the fence's own line or in the line before it.
+    r"""Fenced blocks that name a file, in the fence's own line or in the line before it.
 
     Example:
-        >>> read_files("```html index.html\\n<p>hi</p>\\n```")
-        {'index.html': '<p>hi</p>\\n'}
+        >>> read_files("```html index.html\\n<p>hi</p>\n```")
+        {'index.html': '<p>hi</p>\n'}
     """
     plain = _THOUGHT.sub("", text[:MAX_ANSWER])
     files: dict[str, str] = {}

@@ -28,15 +28,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from mintact_env_web.synth.site import answered
-from mintact_platform.errors import MintactError, near_match
-
-MAX_DEPTH = 16
-MAX_NODES = 600
-MAX_TEXT = 2_000
 
 
 class Final(NamedTuple):
@@ -53,10 +48,6 @@ class Final(NamedTuple):
     answer: str | None = None
 
 
-class Unfit(MintactError):
-    """Something that a model wrote is not of the form that was asked for."""
-
-
 class _Missing:
     def __repr__(self) -> str:
         return "nothing"
@@ -70,36 +61,26 @@ def holds(check: Any, final: Final) -> bool:
     """Whether a check holds. Total: no state and no answer makes it fail.
 
     Args:
-        check: a condition that `check_form` let pass; anything else does not hold.
+        check: a condition that `forms.check_form` let pass; anything else does not hold.
         final: what it looks at.
     """
-    name, argument = _single(check)
-    condition = _CONDITIONS.get(name)
+    name, argument = single(check)
+    condition = CONDITIONS.get(name)
     return condition is not None and condition(argument, final)
 
 
 def failing(check: Any, final: Final) -> list[str]:
     """The innermost conditions because of which a check does not hold, for those who mend it."""
-    name, argument = _single(check)
+    name, argument = single(check)
     if holds(check, final):
         return []
     if name == "all":
         return [line for inner in argument for line in failing(inner, final)][:6]
-    shown = _brief(check)
-    if name in _PAIRS:
-        left, right = (_brief(_value(v, final)) for v in argument)
+    shown = brief(check)
+    if name in PAIRS:
+        left, right = (brief(_value(v, final)) for v in argument)
         return [f"{shown} is false: {left} against {right}"]
     return [f"{shown} is false"]
-
-
-def check_form(check: Any) -> None:
-    """Refuse what is no check.
-
-    Raises:
-        Unfit: says what is wrong, and where in the check.
-    """
-    budget = [MAX_NODES]
-    _condition_form(check, "check", 0, budget)
 
 
 def same(left: Any, right: Any) -> bool:
@@ -173,18 +154,18 @@ def _answered(argument: Any, final: Final) -> bool:
 
 
 def _unchanged(argument: Any, final: Final) -> bool:
-    return all(_alike(at(final.before, p), at(final.after, p)) for p in _paths(argument))
+    return all(_alike(at(final.before, p), at(final.after, p)) for p in paths_of(argument))
 
 
 def _only_changed(argument: Any, final: Final) -> bool:
     before, after = final.before, final.after
-    for path in _paths(argument):
+    for path in paths_of(argument):
         keys = _keys(path)
         before, after = _blanked(before, keys), _blanked(after, keys)
     return same(before, after)
 
 
-_PAIRS: dict[str, Callable[[Any, Final], bool]] = {
+PAIRS: dict[str, Callable[[Any, Final], bool]] = {
     "equals": _equals,
     "contains": _contains,
     "less": _compare(lambda a, b: bool(a < b)),
@@ -192,7 +173,7 @@ _PAIRS: dict[str, Callable[[Any, Final], bool]] = {
     "more": _compare(lambda a, b: bool(a > b)),
     "at_least": _compare(lambda a, b: bool(a >= b)),
 }
-_CONDITIONS: dict[str, Callable[[Any, Final], bool]] = {
+CONDITIONS: dict[str, Callable[[Any, Final], bool]] = {
     "all": lambda inner, final: all(holds(c, final) for c in inner),
     "any": lambda inner, final: any(holds(c, final) for c in inner),
     "not": lambda inner, final: not holds(inner, final),
@@ -200,7 +181,7 @@ _CONDITIONS: dict[str, Callable[[Any, Final], bool]] = {
     "answered": _answered,
     "unchanged": _unchanged,
     "only_changed": _only_changed,
-    **_PAIRS,
+    **PAIRS,
 }
 
 
@@ -212,8 +193,8 @@ def _value(value: Any, final: Final) -> Any:
         return [_value(v, final) for v in value]
     if not isinstance(value, dict):
         return value
-    name, argument = _single(value)
-    work = _VALUES.get(name)
+    name, argument = single(value)
+    work = VALUES.get(name)
     return MISSING if work is None else work(argument, final)
 
 
@@ -245,7 +226,7 @@ def _where(argument: Any, final: Final) -> Any:
     return [e for e in whole if all(same(at(e, path), v) for path, v in wanted)]
 
 
-_VALUES: dict[str, Callable[[Any, Final], Any]] = {
+VALUES: dict[str, Callable[[Any, Final], Any]] = {
     "after": lambda path, final: at(final.after, path),
     "before": lambda path, final: at(final.before, path),
     "answer": lambda _, final: MISSING if final.answer is None else final.answer,
@@ -266,7 +247,8 @@ def _keys(path: Any) -> list[str]:
     return [str(key) for key in path]
 
 
-def _paths(argument: Any) -> Sequence[Any]:
+def paths_of(argument: Any) -> Sequence[Any]:
+    """The paths of `unchanged` and `only_changed`."""
     return [argument] if isinstance(argument, str) else argument
 
 
@@ -300,125 +282,11 @@ def _blanked(state: Any, keys: Sequence[str]) -> Any:
     return copy
 
 
-# ---- form -----------------------------------------------------------------------------------
-
-
-def _condition_form(check: Any, where: str, depth: int, budget: list[int]) -> None:
-    name, argument = _operator(check, _CONDITIONS, where, depth, budget)
-    where = f"{where}.{name}"
-    if name in ("all", "any"):
-        if not isinstance(argument, list) or not argument:
-            raise Unfit("needs a list of conditions", where=where)
-        for index, inner in enumerate(argument):
-            _condition_form(inner, f"{where}[{index}]", depth + 1, budget)
-    elif name == "not":
-        _condition_form(argument, where, depth + 1, budget)
-    elif name in ("unchanged", "only_changed"):
-        if not isinstance(argument, str | list):
-            raise Unfit("needs a path or a list of paths", where=where)
-        for path in _paths(argument):
-            _path_form(path, where, budget)
-    elif name in _PAIRS:
-        _pair(argument, where)
-        for value in argument:
-            _value_form(value, where, depth + 1, budget)
-    else:
-        _value_form(argument, where, depth + 1, budget)
-
-
-def _value_form(value: Any, where: str, depth: int, budget: list[int]) -> None:
-    if isinstance(value, list):
-        _spend(where, depth, budget)
-        for element in value:
-            _value_form(element, where, depth + 1, budget)
-        return
-    if not isinstance(value, dict):
-        _literal_form(value, where, depth, budget)
-        return
-    name, argument = _operator(value, _VALUES, where, depth, budget)
-    where = f"{where}.{name}"
-    if name in ("after", "before"):
-        _path_form(argument, where, budget)
-    elif name == "answer":
-        if argument is not True:
-            raise Unfit('is written {"answer": true}', where=where)
-    elif name == "literal":
-        _literal_form(argument, where, depth, budget)
-    elif name in ("pick", "where"):
-        _pair(argument, where)
-        _value_form(argument[0], where, depth + 1, budget)
-        if name == "pick":
-            _path_form(argument[1], where, budget)
-        elif not isinstance(argument[1], dict) or not argument[1]:
-            raise Unfit("needs [list, {path: value}]", where=where)
-        else:
-            for path, inner in argument[1].items():
-                _path_form(path, where, budget)
-                _value_form(inner, where, depth + 1, budget)
-    else:
-        _value_form(argument, where, depth + 1, budget)
-
-
-def _operator(
-    value: Any, known: Mapping[str, Any], where: str, depth: int, budget: list[int]
-) -> tuple[str, Any]:
-    _spend(where, depth, budget)
-    name, argument = _single(value)
-    if not name:
-        raise Unfit(f"needs an object with one key, got {_brief(value)}", where=where)
-    if name not in known:
-        raise Unfit(f"unknown operator {name[:40]!r}", where=where, next=near_match(name, known))
-    return name, argument
-
-
-def _literal_form(value: Any, where: str, depth: int, budget: list[int]) -> None:
-    _spend(where, depth, budget)
-    if isinstance(value, dict):
-        for key, inner in value.items():
-            _literal_form(key, where, depth + 1, budget)
-            _literal_form(inner, where, depth + 1, budget)
-    elif isinstance(value, list):
-        for inner in value:
-            _literal_form(inner, where, depth + 1, budget)
-    elif isinstance(value, str):
-        if len(value) > MAX_TEXT:
-            raise Unfit(f"a text is longer than {MAX_TEXT} characters", where=where)
-    elif isinstance(value, float) and not math.isfinite(value):
-        raise Unfit(f"{value!r} is no JSON number", where=where)
-    elif value is not None and not isinstance(value, bool | int | float):
-        raise Unfit(f"{type(value).__name__} is no JSON value", where=where)
-
-
-def _path_form(path: Any, where: str, budget: list[int]) -> None:
-    _spend(where, 0, budget)
-    keys = path if isinstance(path, list) else [path]
-    if isinstance(path, int) or len(keys) > 32 or not all(map(_is_key, keys)):
-        raise Unfit(f"not a path: {_brief(path)}", where=where)
-
-
-def _is_key(key: Any) -> bool:
-    if isinstance(key, str):
-        return len(key) <= 200
-    return isinstance(key, int) and not isinstance(key, bool) and abs(key) < 10**9
-
-
-def _pair(argument: Any, where: str) -> None:
-    if not isinstance(argument, list) or len(argument) != 2:
-        raise Unfit(f"needs a list of two, got {_brief(argument)}", where=where)
-
-
-def _spend(where: str, depth: int, budget: list[int]) -> None:
-    budget[0] -= 1
-    if depth > MAX_DEPTH:
-        raise Unfit(f"nested more than {MAX_DEPTH} deep", where=where[:200])
-    if budget[0] < 0:
-        raise Unfit(f"more than {MAX_NODES} parts", where=where[:200])
-
-
 # ---- small things ---------------------------------------------------------------------------
 
 
-def _single(value: Any) -> tuple[str, Any]:
+def single(value: Any) -> tuple[str, Any]:
+    """The operator and the argument of an object with one key, else an empty name."""
     if isinstance(value, dict) and len(value) == 1:
         name, argument = next(iter(value.items()))
         if isinstance(name, str):
@@ -443,7 +311,8 @@ def _folded(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def _brief(value: Any) -> str:
+def brief(value: Any) -> str:
+    """A value in one short line."""
     try:
         text = json.dumps(value, ensure_ascii=False, default=repr)
     except (ValueError, RecursionError, TypeError):

@@ -122,7 +122,7 @@ class ChatModel:
         Raises:
             ModelServerError: see the class.
         """
-        body = {"model": self.endpoint.model, "messages": list(messages)}
+        body: dict[str, Any] = {"model": self.endpoint.model, "messages": list(messages)}
         if self.endpoint.max_tokens is not None:
             body["max_tokens"] = self.endpoint.max_tokens
         if self.endpoint.temperature is not None:

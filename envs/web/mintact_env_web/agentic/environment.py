@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from mintact_env_web.agentic.site import META, WrittenSite, load, sites_in
 from mintact_env_web.agentic.source import SitesSource
@@ -14,7 +15,21 @@ from mintact_platform.errors import ConfigurationError, near_match
 _RECENT = 64
 
 
-class Sites(WebEnvironment):
+class Served(WebEnvironment):
+    """Written sites, wherever they come from.
+
+    Args:
+        source: gives them.
+        options: of `WebEnvironment`.
+    """
+
+    source: SitesSource
+
+    def __init__(self, source: SitesSource, **options: Any) -> None:
+        super().__init__(source, **options)
+
+
+class Sites(Served):
     """The site of the task, from a folder of admitted sites; nothing leaves it.
 
     Args:
@@ -24,8 +39,6 @@ class Sites(WebEnvironment):
         with_url: begin the observation's text with the URL.
         image_format: encoding of screenshots.
     """
-
-    source: SitesSource
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from mintact_env_web.agentic.checks import Unfit, check_form
+from mintact_env_web.agentic.forms import Unfit, check_form
 from mintact_env_web.agentic.scan import safe_name
 from mintact_env_web.agentic.steps import Step, read_steps
 from mintact_env_web.synth.validate import Finding

@@ -13,7 +13,8 @@ from playwright.async_api import BrowserContext, Page, Route, WebSocketRoute
 from mintact_env_web.agentic.checks import Final, failing, holds
 from mintact_env_web.agentic.scan import START
 from mintact_env_web.agentic.site import WrittenSite
-from mintact_env_web.cache.world import stage
+from mintact_env_web.cache.store import Site
+from mintact_env_web.cache.world import stage_script
 from mintact_platform.errors import ConfigurationError, near_match
 from mintact_platform.records.task import Task
 from mintact_platform.records.verdict import StateCheck
@@ -50,8 +51,8 @@ class SitesSource:
         site = self._site = self._sites(str(task.params.get("site", "")))
         host = site.host
         self._origin = f"http://{host}"
-        self.errors = errors = []
-        self.final = None
+        errors: list[str] = []
+        self.errors, self.final = errors, None
 
         def wrong(what: str) -> None:
             if len(errors) < _MAX_ERRORS and what not in errors:
@@ -75,8 +76,8 @@ class SitesSource:
             wrong(f"request outside the site: {socket.url[:200]}")
             await socket.close()
 
-        context.on("weberror", lambda error: wrong(f"script error: {_line(error.error)}"))
-        await context.add_init_script(stage(_CLOCK_MS, seed))
+        context.on("weberror", lambda error: wrong(_script_error(error.error)))
+        await context.add_init_script(stage_script(Site(self._origin, _CLOCK_MS, seed=seed)))
         await context.route("**/*", answer)
         await context.route_web_socket("**/*", refuse)
         return f"{self._origin}/"
@@ -133,5 +134,9 @@ def read_state(text: str | None) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _line(error: object) -> str:
-    return (str(error).strip().splitlines() or ["unknown"])[0][:200]
+def _script_error(error: Any) -> str:
+    """Kind, message and place of an error that a page did not catch."""
+    places = [line.strip() for line in str(error.stack or "").splitlines() if " at " in line]
+    message = (str(error.message).strip().splitlines() or ["unknown"])[0]
+    place = f" {places[0]}" if places else ""
+    return f"script error: {error.name}: {message}{place}"[:300]

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from mintact_env_web.agentic.checks import Unfit
+from mintact_env_web.agentic.forms import Unfit
 from mintact_env_web.synth.oracle import PageHand, TargetMissing
 from mintact_env_web.synth.validate import Driven, Ending
 from mintact_platform.errors import near_match

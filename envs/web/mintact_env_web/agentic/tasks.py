@@ -15,12 +15,13 @@ TENTHS = {"train": range(8), "validation": range(8, 9), "test": range(9, 10)}
 """Which tenths of all sites a split has; a site keeps its split whatever is added later."""
 
 
-def sites(*, split: str, sites: str) -> Sequence[Task]:
+def sites(*, split: str, sites: str, extended: bool = False) -> Sequence[Task]:
     """All tasks of the sites that belong to a split.
 
     Args:
         split: `train`, `validation` or `test`.
         sites: folder of admitted sites.
+        extended: whether tasks may need the actions of `browser_use_extended`.
 
     Raises:
         ConfigurationError: no site there, or none that belongs to this split.
@@ -36,6 +37,7 @@ def sites(*, split: str, sites: str) -> Sequence[Task]:
         for folder in folders
         if split_of(folder.name) == split and (site := load(folder)).start is not None
         for task in site.tasks
+        if extended or all(step.verb != "drag" for step in task.solve)
     ]
     if not found:
         hint = f"{len(folders)} sites are there, a tenth belongs to validation, another to test"

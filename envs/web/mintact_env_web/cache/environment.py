@@ -38,7 +38,7 @@ class Cache(WebEnvironment):
         with_url: bool = False,
         image_format: Literal["jpeg", "png"] = "jpeg",
         network: Literal["none", "proxy-lock"] = "proxy-lock",
-        settle_s: float = 2.0,
+        settle_s: float = 4.0,
     ) -> None:
         super().__init__(
             ReplaySource(Path(sites).expanduser()),

@@ -44,7 +44,7 @@ def similarity(a: Key, b: Key) -> float:
     Example:
         >>> one = Key("GET", "http://s.test/", (("page", "1"), ("q", "tea")))
         >>> similarity(one, one._replace(query=(("page", "2"), ("q", "tea"))))
-        0.3333333333333333
+        0.5
     """
     if a.method != b.method or a.place != b.place or a.headers != b.headers:
         return 0.0
@@ -53,7 +53,8 @@ def similarity(a: Key, b: Key) -> float:
             return 0.0
     ours, theirs = Counter(_pairs(a)), Counter(_pairs(b))
     common = _weight(ours & theirs)
-    everything = _weight(ours | theirs)
+    # a value that differs is on both sides, and counts once
+    everything = common + max(_weight(ours - theirs), _weight(theirs - ours))
     return common / everything if everything else 1.0
 
 

@@ -33,6 +33,10 @@ _STAGES = [{"urlPattern": "http*", "requestStage": stage} for stage in ("Request
 _SILENT_STREAM = b"retry: 86400000\n\n"
 
 
+class _Left(Exception):
+    """The page left before it had the response: half a body would be worse than none."""
+
+
 @dataclass
 class _Exchange:
     """An entry in the making."""
@@ -129,7 +133,10 @@ class Recorder:
         if exchange.error is None:
             headers = _read_headers(event.get("responseHeaders", ()))
             status = event["responseStatusCode"]
-            body = None if status in _REDIRECTS else await self._read_body(number, headers)
+            try:
+                body = None if status in _REDIRECTS else await self._read_body(number, headers)
+            except _Left:
+                return
             exchange.response = Response(status, headers, body)
             request = exchange.request
             self._without_cookies[request.method, request.url].append(exchange)
@@ -145,7 +152,7 @@ class Recorder:
         except TimeoutError:
             return None
         if reply is None:
-            return None
+            raise _Left
         text = reply["body"]
         body = base64.b64decode(text) if reply["base64Encoded"] else text.encode()
         if not body or len(body) > MAX_BODY:

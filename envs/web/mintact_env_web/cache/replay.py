@@ -115,11 +115,12 @@ class ReplaySource:
         self._tape = Tape(loaded.index)
         self._sockets = Sockets(loaded.site.sockets, loaded.site.rules)
         await context.set_offline(True)
-        await context.add_init_script(loaded.script)
         await context.route("**/*", self._handle)
         pattern = self._sockets.pattern
         if pattern is not None:
             await context.route_web_socket(pattern, self._sockets.answer)
+        # after the driver's own scripts, which it changes
+        await context.add_init_script(loaded.script)
         return loaded.site.start
 
     async def check(self, page: Page, task: Task, answer: str | None) -> StateCheck | None:

@@ -14,6 +14,9 @@ from mintact_env_web.cache.rules import Rules
 if TYPE_CHECKING:
     from playwright.async_api import WebSocketRoute
 
+HEARD = "\0heard"
+"""Follows what the site says after a message; the stage keeps it from the page."""
+
 
 class Conversation:
     """One socket's place in its recording. Pure.
@@ -125,7 +128,7 @@ class Sockets:
 
 
 async def _say(route: WebSocketRoute, messages: Sequence[str | bytes], over: bool) -> None:
-    for message in messages:
+    for message in (*messages, HEARD):
         route.send(message)
     if over:
         await route.close()

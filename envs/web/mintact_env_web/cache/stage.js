@@ -3,6 +3,7 @@
 // a timer's callback finds exactly its delay gone by, which is what debounced code waits for.
 const START = "$START";
 const SEED = "$SEED";
+const HEARD = "$HEARD";
 const READINGS_PER_MS = 256;
 const FRAME_MS = 1000 / 60;
 let time = START, readings = 0;
@@ -91,8 +92,10 @@ function draw() {
   return (mixed ^ (mixed >>> 14)) >>> 0;
 }
 replace(Math, "random", () => function () { return draw() / 4294967296; });
+let identifying = false; // the driver tells the sockets of all episodes apart by random numbers
 replace(Crypto.prototype, "getRandomValues", (original) => function (array) {
   original.call(this, array); // refuses what it has to refuse
+  if (identifying) return array;
   const bytes = new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
   for (let i = 0; i < bytes.length; i += 1) bytes[i] = draw() & 255;
   return array;
@@ -104,6 +107,42 @@ replace(Crypto.prototype, "randomUUID", () => function () {
   const text = hex.join("");
   return [[0, 8], [8, 12], [12, 16], [16, 20], [20, 32]].map(([a, b]) => text.slice(a, b)).join("-");
 });
+
+// A page is at rest when it has read what it fetched, and heard what a socket will answer.
+// The recording says so with a message that the page does not see.
+const outstanding = (by) => window[Symbol.for("mintact")]?.outstanding(by);
+for (const name of ["text", "json", "arrayBuffer", "blob", "bytes", "formData"])
+  replace(Response.prototype, name, (original) => function () {
+    outstanding(1);
+    const read = original.call(this);
+    const done = () => outstanding(-1);
+    read.then(done, done);
+    return read;
+  });
+const RealSocket = window.WebSocket;
+function ReplayedSocket(...given) {
+  if (new.target === undefined) return RealSocket(...given);
+  identifying = true;
+  let socket;
+  try { socket = Reflect.construct(RealSocket, given, new.target); } finally { identifying = false; }
+  let waiting = 1;
+  const wait = (by) => { waiting += by; outstanding(by); };
+  outstanding(1);
+  socket.addEventListener("message", (event) => {
+    if (event.data !== HEARD) return;
+    event.stopImmediatePropagation();
+    if (waiting) wait(-1);
+  });
+  for (const kind of ["close", "error"]) socket.addEventListener(kind, () => wait(-waiting));
+  const send = socket.send;
+  socket.send = (message) => { send.call(socket, message); wait(1); };
+  return socket;
+}
+for (const name of ["CONNECTING", "OPEN", "CLOSING", "CLOSED"]) ReplayedSocket[name] = RealSocket[name];
+Object.defineProperty(ReplayedSocket, "name", { value: "WebSocket" });
+ReplayedSocket.prototype = RealSocket.prototype;
+ReplayedSocket.prototype.constructor = ReplayedSocket;
+window.WebSocket = ReplayedSocket;
 
 // the context is offline, the site must not notice
 Object.defineProperty(Navigator.prototype, "onLine", { get: () => true, configurable: true });

@@ -144,7 +144,11 @@ def _get(handler, site):
     if parts.path == "/old":
         return _send(handler, b"", status=302, headers=[("Location", f"/offers?sess={secret}#top")])
     if parts.path == "/offers":
-        return _send(handler, b"<h1>Offers</h1><a id=home style='position:fixed;left:700px;top:100px' href='/'>Home</a>", "text/html")
+        return _send(
+            handler,
+            b"<h1>Offers</h1><a id=home style='position:fixed;left:700px;top:100px' href='/'>Home</a>",
+            "text/html",
+        )
     if parts.path == "/thanks":
         return _send(handler, b"<h1>Thank you</h1>Order 4711", "text/html")
     if parts.path == "/api":
@@ -332,7 +336,9 @@ class Written:
     sockets: list = field(default_factory=list)
     host: str = "http://site.test"
 
-    def on(self, path, body="", *, method="GET", status=200, kind="text/html", asked=b"", **headers):
+    def on(
+        self, path, body="", *, method="GET", status=200, kind="text/html", asked=b"", **headers
+    ):
         """A request and its response; names of headers with `_` for `-`."""
         bodies = Bodies(self.folder / "written")
         sent = {name[4:].replace("_", "-"): v for name, v in headers.items() if name[:4] == "ask_"}

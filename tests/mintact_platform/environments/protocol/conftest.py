@@ -247,6 +247,7 @@ class Site:
     """
 
     folder: Path
+    logs: Path
     capacity: int = 3
     loop: VirtualLoop = field(default_factory=VirtualLoop)
     world: World = field(default_factory=World)
@@ -261,7 +262,7 @@ class Site:
 
     async def _start(self) -> None:
         self.service = LeaseService(
-            Catalogue(_Registry(None, [])), self.capacity, self.folder, self.folder, "virtual"
+            Catalogue(_Registry(None, [])), self.capacity, self.folder, self.logs, "virtual"
         )
         # guessable, so that a schedule plays the same way again
         self.service.table._names = lambda: f"name-{next(self.names):04}"
@@ -368,7 +369,7 @@ def site_of(tmp_path_factory):
         return await sites[-1].spawn(*args, **kwargs)
 
     def make(**options) -> Site:
-        sites.append(Site(tmp_path_factory.mktemp("site"), **options))
+        sites.append(Site(*(tmp_path_factory.mktemp(name) for name in ("site", "logs")), **options))
         return sites[-1]
 
     processes.spawn = spawn

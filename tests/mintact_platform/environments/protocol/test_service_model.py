@@ -1,10 +1,10 @@
 """The protocol against a model: whatever order requests come in, nothing runs twice."""
 
 import asyncio
-import os
+import itertools
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, event, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -16,15 +16,23 @@ from hypothesis.stateful import (
 
 TTL = 30.0
 DEADLINE = 5.0
-KEYS = ("a", "b", "c", "d")
+LATER = 1.0
+"""Seconds in which everything ends that nothing keeps waiting."""
 
 
 class Known:
-    """A lease as its client knows it: what the server told, and what was sent since."""
+    """A lease as its client knows it.
+
+    Attributes:
+        episode: the last one that was begun.
+        step: number of the next step.
+        last: the last call that was answered, with its reply, if nothing was sent since.
+    """
 
     def __init__(self, key, reply):
         self.key, self.id, self.token = key, reply["lease"], reply["token"]
-        self.episode, self.step = "", 0
+        self.episode, self.step, self.episodes = "", 0, itertools.count()
+        self.last = None
 
 
 class Protocol(RuleBasedStateMachine):
@@ -36,105 +44,126 @@ class Protocol(RuleBasedStateMachine):
         super().__init__()
         self.site = self.site_of()
         self.world = self.site.world
+        self.keys = (f"key-{number}" for number in itertools.count())
         self.leases: dict[str, Known] = {}
         self.sent: list = []
         self.pending: list = []
         self.replies: dict = {}
-        self.names: set[str] = set()
         self.over: set[str] = set()
         self.unheard: set[str] = set()
 
     # ---- what clients send ----------------------------------------------------------------
 
-    def send(self, what, path, body=None, *, token="", method="POST"):
-        request = (what, path, body, token, method)
-        self.sent.append(request)
-        self.deliver(request, stream=len(self.sent) % 2 == 0)
-
-    def deliver(self, request, *, stream):
-        what, path, body, token, method = request
-        task = self.site.post(path, body, token=token, method=method, stream=stream)
-        lease = path.removeprefix("/v1/leases").removeprefix("/").partition("/")[0]
-        self.pending.append(((*what, lease in self.over), task))
-
-    @rule(key=st.sampled_from(KEYS), environment=st.sampled_from(["shared", "isolated"]))
-    def create(self, key, environment):
+    @precondition(lambda self: len(self.leases) - len(self.over) < 3)
+    @rule(environment=st.sampled_from(["shared", "isolated"]), settle=st.booleans())
+    def create(self, environment, settle):
+        key = next(self.keys)
         body = {"key": key, "environment": environment, "ttl_s": TTL, "deadline_s": DEADLINE}
-        self.send(("create", key), "/v1/leases", body)
+        self.send(("create", key), "/v1/leases", body, settle=settle)
 
     @precondition(lambda self: self.leases)
-    @rule(data=st.data(), name=st.integers(0, 2))
-    def reset(self, data, name):
+    @rule(data=st.data(), again=st.sampled_from([False, False, False, True]))
+    def reset(self, data, again):
         lease = self.draw_lease(data)
-        lease.episode, lease.step = f"e{name}", 0
+        if not again or not lease.episode:
+            lease.episode, lease.step = f"e{next(lease.episodes)}", 0
         params = {"lease": lease.id, "episode": lease.episode}
         task = {"id": "t", "goal": "g", "domain": "web", "params": params}
         body = {"episode": lease.episode, "task": task, "deadline_s": DEADLINE}
-        self.call(lease, ("reset", lease.episode), "reset", body)
+        self.call(data, lease, ("reset", lease.episode), body)
 
-    @precondition(lambda self: self.leases)
-    @rule(data=st.data(), ahead=st.sampled_from([0, 0, 0, 0, 1, -1]))
+    @precondition(lambda self: any(lease.episode for lease in self.leases.values()))
+    @rule(data=st.data(), ahead=st.sampled_from([0] * 6 + [1, -1]))
     def step(self, data, ahead):
-        lease = self.draw_lease(data)
+        for _ in range(data.draw(st.sampled_from([1, 1, 2]))):
+            self.one_step(data, self.draw_lease(data), ahead)
+
+    def one_step(self, data, lease, ahead):
         number = max(0, lease.step + ahead)
         lease.step = number + 1
         action = {"name": "act", "arguments": {"lease": lease.id, "step": number}}
         body = {
             "step": number, "episode": lease.episode, "action": action, "deadline_s": DEADLINE,
         }  # fmt: skip
-        self.call(lease, ("step", lease.episode, number), "step", body)
+        self.call(data, lease, ("step", lease.episode, number), body)
 
     @precondition(lambda self: self.leases)
     @rule(data=st.data())
     def evaluate(self, data):
         lease = self.draw_lease(data)
-        self.call(lease, ("evaluate",), "evaluate", {"deadline_s": DEADLINE})
-
-    @precondition(lambda self: self.leases)
-    @rule(data=st.data())
-    def release(self, data):
-        lease = self.draw_lease(data)
-        path = f"/v1/leases/{lease.id}"
-        self.send(("release", lease.id), path, token=lease.token, method="DELETE")
-
-    @precondition(lambda self: self.leases)
-    @rule(data=st.data())
-    def use_a_foreign_token(self, data):
-        lease, other = self.draw_lease(data), self.draw_lease(data)
-        token = other.token if other is not lease else "guess"
-        self.send(("fenced", lease.id), f"/v1/leases/{lease.id}/evaluate", {}, token=token)
-
-    @rule(key=st.sampled_from(KEYS))
-    def cancel(self, key):
-        self.send(("cancel", key), f"/v1/leases?key={key}", method="DELETE")
-
-    @precondition(lambda self: self.leases)
-    @rule()
-    def heartbeat(self):
-        leases = {lease.id: lease.token for lease in self.leases.values()}
-        self.send(("heartbeat",), "/v1/heartbeat", {"leases": leases})
+        self.call(data, lease, ("evaluate",), {"deadline_s": DEADLINE})
 
     @precondition(lambda self: self.sent)
     @rule(data=st.data(), stream=st.booleans())
     def arrive_again(self, data, stream):
         """Any request ever sent comes again, however late, by either transport."""
-        self.deliver(data.draw(st.sampled_from(self.sent)), stream=stream)
+        late = data.draw(st.sampled_from([*self.sent, *self.sent[-5:], *self.sent[-2:]]))
+        self.deliver(late, stream=stream)
+
+    @precondition(lambda self: not self.pending and self.repeatable())
+    @rule(data=st.data(), stream=st.booleans())
+    def ask_again(self, data, stream):
+        """The last reply got lost: the same call gets the same reply, by either transport."""
+        lease = data.draw(st.sampled_from(self.repeatable()))
+        request, reply = lease.last
+        self.deliver(request, stream=stream)
+        self.site.loop.pass_time(LATER)
+        ((_, task),) = self.pending
+        status, body = task.result()
+        assert (status, body) == reply or status == 410, f"{reply} became {status} {body}"
+        self.collect()
+
+    @precondition(lambda self: self.leases)
+    @rule(data=st.data(), what=st.sampled_from(["release", "foreign", "heartbeat", "cancel"]))
+    def mind_leases(self, data, what):
+        lease, other = self.draw_lease(data), self.draw_lease(data)
+        path = f"/v1/leases/{lease.id}"
+        if what == "release":
+            self.send(("release", lease.id), path, token=lease.token, method="DELETE")
+        elif what == "foreign":
+            token = other.token if other is not lease else "guess"
+            self.send(("foreign", lease.id), f"{path}/evaluate", {}, token=token)
+        elif what == "cancel":
+            self.send(("cancel", lease.key), f"/v1/leases?key={lease.key}", method="DELETE")
+        else:
+            leases = {lease.id: lease.token for lease in self.leases.values()}
+            self.send(("heartbeat",), "/v1/heartbeat", {"leases": leases})
 
     @precondition(lambda self: self.pending)
     @rule(data=st.data())
     def hang_up(self, data):
         """A client goes away before its reply: the request is cancelled."""
-        what, task = data.draw(st.sampled_from(self.pending))
+        (request, _), task = data.draw(st.sampled_from(self.pending))
         task.cancel()
-        if what[0] == "create":
-            self.unheard.add(what[1])
+        if request[0][0] == "create":
+            self.unheard.add(request[0][1])
 
-    def call(self, lease, what, route, body):
-        path = f"/v1/leases/{lease.id}/{route}"
-        self.send((lease.id, *what), path, body, token=lease.token)
+    def call(self, data, lease, what, body):
+        path, settle = f"/v1/leases/{lease.id}/{what[0]}", data.draw(st.booleans())
+        self.send((lease.id, *what), path, body, token=lease.token, settle=settle)
+
+    def send(self, what, path, body=None, *, token="", method="POST", settle=False):
+        request = (what, path, body, token, method)
+        self.sent.append(request)
+        self.deliver(request, stream=len(self.sent) % 2 == 0)
+        if settle:
+            self.site.loop.pass_time(LATER)
+
+    def deliver(self, request, *, stream):
+        what, path, body, token, method = request
+        task = self.site.post(path, body, token=token, method=method, stream=stream)
+        for lease in self.leases.values():
+            if what[0] in (lease.id, "create", "cancel", "release"):
+                lease.last = None if lease.last is None or lease.last[0] != request else lease.last
+        lease = path.removeprefix("/v1/leases").removeprefix("/").partition("/")[0]
+        self.pending.append(((request, lease in self.over), task))
 
     def draw_lease(self, data):
-        return self.leases[data.draw(st.sampled_from(sorted(self.leases)))]
+        alive = [name for name in self.leases if name not in self.over]
+        return self.leases[data.draw(st.sampled_from(alive * 5 + list(self.leases)))]
+
+    def repeatable(self):
+        return [lease for lease in self.leases.values() if lease.last and lease.id not in self.over]
 
     # ---- what the world does ---------------------------------------------------------------
 
@@ -142,11 +171,11 @@ class Protocol(RuleBasedStateMachine):
     def turns(self, number):
         self.site.loop.turns(number)
 
-    @rule(seconds=st.sampled_from([0.3, 2.0, DEADLINE + 1, TTL + 1]))
+    @rule(seconds=st.sampled_from([0.3, 0.3, 2.0, DEADLINE + 1, TTL + 1]))
     def time_passes(self, seconds):
         self.site.loop.pass_time(seconds)
 
-    @rule(patient=st.booleans(), slow=st.booleans())
+    @rule(patient=st.booleans(), slow=st.sampled_from([False, False, True]))
     def mood(self, patient, slow):
         self.world.patient, self.site.slow_boots = patient, slow
 
@@ -158,7 +187,7 @@ class Protocol(RuleBasedStateMachine):
             future.set_result(verdict)
 
     @precondition(lambda self: self.site.boots)
-    @rule(ok=st.booleans())
+    @rule(ok=st.sampled_from([True, True, False]))
     def worker_boots(self, ok):
         gate = self.site.boots.pop(0)
         if not gate.done():
@@ -168,13 +197,15 @@ class Protocol(RuleBasedStateMachine):
                 gate.set_exception(OSError("no memory"))
 
     @precondition(lambda self: any(c.alive() for c in self.site.children))
-    @rule(data=st.data())
-    def worker_dies(self, data):
-        data.draw(st.sampled_from([c for c in self.site.children if c.alive()])).kill()
-
-    @rule()
-    def server_restarts(self):
-        self.unheard |= {what[1] for what, _ in self.pending if what[0] == "create"}
+    @rule(data=st.data(), restart=st.sampled_from([False, False, True]))
+    def something_dies(self, data, restart):
+        """A worker, or the server itself."""
+        if not restart:
+            data.draw(st.sampled_from([c for c in self.site.children if c.alive()])).kill()
+            return
+        for (request, _), _ in self.pending:
+            if request[0][0] == "create":
+                self.unheard.add(request[0][1])
         self.site.restart()
         self.collect()
         self.over |= set(self.leases)
@@ -186,44 +217,46 @@ class Protocol(RuleBasedStateMachine):
         self.collect()
 
     def collect(self):
-        for what, task in [p for p in self.pending if p[1].done()]:
-            self.pending.remove((what, task))
+        for one in [p for p in self.pending if p[1].done()]:
+            self.pending.remove(one)
+            (request, over), task = one
             if not task.cancelled():
-                self.judge(what[:-1], *task.result(), over=what[-1])
+                self.judge(request, *task.result(), over=over)
 
-    def judge(self, what, status, body, *, over):
-        error = body.get("error", {})
-        assert status in (200, 400, 409, 410, 500, 503, 504), (what, status, body)
+    def judge(self, request, status, body, *, over):
+        what, error = request[0], body.get("error", {})
+        do = what[0] if what[0] not in self.leases else what[1]
+        event(f"{do} {status}")
+        assert status in (200, 409, 410, 500, 503, 504), (what, status, body)
         assert error.get("kind") != "internal", (what, body)
         if status == 500:
             assert error["kind"] in ("ValueError", "invalid", "crash"), (what, body)
-        if what[0] == "fenced" or (over and what[0] != "release"):
+        if do == "foreign" or (over and do != "release"):
             assert status == 410, (what, body)
-        if status != 200:
-            return
-        if what[0] == "create":
+        if status == 200:
+            self.went_well(request, do, body)
+
+    def went_well(self, request, do, body):
+        what = request[0]
+        if do == "create":
             self.created(what[1], body)
-        elif what[0] == "release":
+        elif do == "release":
             self.over.add(what[1])
-        elif len(what) > 1 and what[1] in ("reset", "step"):
+        elif do in ("reset", "step"):
             assert self.replies.setdefault(what, body) == body, "two replies to one call"
             seen = f"{what[0]}/{what[2]}"
-            wanted = f"{seen} begins" if what[1] == "reset" else f"{seen} {what[3]} #{what[3] + 1}"
+            wanted = f"{seen} begins" if do == "reset" else f"{seen} {what[3]} #{what[3] + 1}"
             assert body["text"] == wanted
+        unanswered = any(pending[0][0][0][0] == what[0] for pending in self.pending)
+        if what[0] in self.leases and not unanswered and self.sent[-1] is request:
+            self.leases[what[0]].last = (request, (200, body))
 
     def created(self, key, body):
-        self.names |= {body["lease"], body["token"]}
         known = self.leases.get(body["lease"])
         if known is None:
             self.leases[body["lease"]] = Known(key, body)
         else:
             assert (known.key, known.token) == (key, body["token"])
-
-    @invariant()
-    def every_lease_is_known_to_a_client_that_can_give_it_back(self):
-        if not self.pending:
-            for record in self.site.service.table:
-                assert record.id in self.leases or record.key in self.unheard, record
 
     @invariant()
     def nothing_ran_twice(self):
@@ -239,6 +272,12 @@ class Protocol(RuleBasedStateMachine):
     def never_more_leases_than_seats(self):
         assert len(self.site.service.table) <= self.site.capacity
 
+    @invariant()
+    def every_lease_is_known_to_a_client_that_can_give_it_back(self):
+        if not self.pending:
+            for record in self.site.service.table:
+                assert record.id in self.leases or record.key in self.unheard, record
+
     def teardown(self):
         try:
             self.world.patient = self.site.slow_boots = False
@@ -250,7 +289,8 @@ class Protocol(RuleBasedStateMachine):
             self.collect()
             assert not self.pending, f"requests without an answer: {self.pending}"
             assert len(self.site.service.table) == 0
-            assert not self.site.residue(self.names)
+            names = {name for one in self.leases.values() for name in (one.id, one.token)}
+            assert not self.site.residue(names)
             assert not [c for c in self.site.children if c.alive()], "workers are left"
             left = asyncio.all_tasks(self.site.loop) - self.site.permanent
             assert not left, left
@@ -259,15 +299,24 @@ class Protocol(RuleBasedStateMachine):
         assert not list(self.site.folder.iterdir()), "directories are left"
 
 
-@pytest.mark.parametrize("_", [0])
-def test_clients_that_repeat_reorder_and_die(site_of, _):
+def check(site_of, examples, steps):
     Protocol.site_of = staticmethod(site_of)
     run_state_machine_as_test(
         Protocol,
         settings=settings(
-            max_examples=int(os.environ.get("N", "150")), phases=[Phase.generate] if "N" in os.environ else tuple(Phase),
-            stateful_step_count=40,
+            max_examples=examples,
+            stateful_step_count=steps,
             deadline=None,
             suppress_health_check=list(HealthCheck),
         ),
     )
+
+
+def test_clients_that_repeat_reorder_and_die(site_of):
+    check(site_of, 100, 30)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_clients_that_repeat_reorder_and_die_for_long(site_of):
+    check(site_of, 3000, 50)

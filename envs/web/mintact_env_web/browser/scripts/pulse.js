@@ -162,6 +162,8 @@ const KEY = Symbol.for("mintact");
 Object.defineProperty(window, KEY, {
   value: {
     pulse, touch,
+    // something is outstanding, or no longer, that cannot be seen from here
+    outstanding: (by) => { state.fetches += by; touch(); },
     // the navigation that was begun leads nowhere: a download, an empty answer
     stay: () => { state.leaving = state.coming = 0; },
     onShadow: (act) => shadows.push(act), root: (host) => roots.get(host) ?? host.shadowRoot,

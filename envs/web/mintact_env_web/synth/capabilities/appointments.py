@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from mintact_env_web.synth.dates import after, pick, said, working_days
 from mintact_env_web.synth.endings import Question, Slip
@@ -46,7 +46,7 @@ class Book(Slip):
     """A new one at a given time."""
 
     name = "appointments/book"
-    goals = (
+    goals: ClassVar[tuple[str, ...]] = (
         "Book {what} with {who} on {said} at {time}, with the reason “{reason}”.",
         "Make an appointment: {what}, {who}, {said}, {time}. Give “{reason}” as the reason.",
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from datetime import date
-from typing import Any
+from typing import Any, ClassVar
 
 from mintact_env_web.synth.dates import after, pick, said
 from mintact_env_web.synth.endings import Question, Slip
@@ -43,7 +43,7 @@ class Create(Slip):
     """A new event."""
 
     name = "events/create"
-    goals = (
+    goals: ClassVar[tuple[str, ...]] = (
         "Add “{title}” to the calendar: {said} at {time}, {length}, {place}.",
         "Plan “{title}” on {said}, {time}, for {length}, at this place: {place}.",
     )

@@ -54,8 +54,11 @@ class Who(Answer):
     level = 3
 
     def draw(self, rng: random.Random, content: Mapping[str, Any]) -> Params | None:
-        q, other = rng.sample([q for q in content["questions"] if q["tab"] == "t3"], 2)
-        return {"q": q, "text": q["fact"], "truth": q["about"], "lie": other["about"]}
+        people = [q for q in content["questions"] if q["tab"] == "t3"]
+        q = rng.choice(people)
+        # "Women" holds "men"
+        lies = [o["about"] for o in people if q["about"].lower() not in o["about"].lower()]
+        return {"q": q, "text": q["fact"], "truth": q["about"], "lie": rng.choice(lies)}
 
     async def solve(self, hand: Hand, p: Params) -> str:
         await super().solve(hand, p)

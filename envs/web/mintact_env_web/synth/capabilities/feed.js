@@ -23,7 +23,8 @@ Site.module("feed", {
     const options = (p) => h("div.select", { style: "min-width: 0" },
       ui.button(`more:${p.id}`, "⋯", () => c.set(() => (c.v.more = c.v.more === p.id ? null : p.id)), "quiet"),
       c.v.more === p.id ? h("div.options", { style: "left: auto; min-width: 180px" },
-        h("button.option", { k: `hide:${p.id}`, type: "button", onclick: () => { c.v.more = null; flip("hidden", p.id); } }, "Hide this post"),
+        h("button.option", { k: `hide:${p.id}`, type: "button", onclick: () => { c.v.more = null; flip("hidden", p.id); } },
+          "Hide this post"),
         h("button.option", { k: `report:${p.id}`, type: "button", onclick: () => report(p) }, "Report…")) : null);
     const post = (p) => {
       const liked = c.s.liked.includes(p.id);

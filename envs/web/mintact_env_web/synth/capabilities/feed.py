@@ -189,7 +189,12 @@ class Likes(Question):
         free = [p for p in seen[_PAGE:] if p["id"] not in state["liked"]]
         post, other = rng.sample(free, 2)
         own = {"id": post["id"], "at": seen.index(post), "author": post["author"]}
-        return {**own, "text": post["text"], "truth": str(post["likes"]), "lie": str(other["likes"])}
+        return {
+            **own,
+            "text": post["text"],
+            "truth": str(post["likes"]),
+            "lie": str(other["likes"]),
+        }
 
     async def solve(self, hand: Hand, p: Params) -> str:
         await _show(hand, p["at"])

@@ -18,7 +18,8 @@ Site.module("gallery", {
               ui.button("cancel", "Cancel", () => c.set(() => (c.v.caption = null))))]
           : h("div.row", {}, ui.button("edit", "Edit caption", () => c.set(() => { c.v.caption = p.id; c.v.text = p.caption; }))));
       return [h("div.bar", {}, ui.button("close", "‹ All photos", () => c.go()), h("span.muted", `${at + 1} of ${row.length}`),
-        h("div.row", { style: "margin: 0" }, ui.button("previous", "‹ Previous", () => step(-1)), ui.button("next", "Next ›", () => step(1)))),
+        h("div.row", { style: "margin: 0" }, ui.button("previous", "‹ Previous", () => step(-1)), ui.button("next", "Next ›",
+          () => step(1)))),
       h("div.split", { style: "grid-template-columns: minmax(0, 1fr) 320px" },
         h("div", { style: "display: grid" }, ui.drawing(p.motif, p.hue, "wide")), h("div.panel", {}, facts))];
     };

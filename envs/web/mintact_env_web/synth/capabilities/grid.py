@@ -10,7 +10,13 @@ from mintact_env_web.synth.endings import Question, Slip
 from mintact_env_web.synth.site import Capability, Category, Ending, Hand, Params
 
 _STATUSES = ("Active", "Draft", "Archived", "On hold")
-_COLUMNS = {"kind": "Kind", "place": "Place", "price": "Price", "stock": "Stock", "status": "Status"}
+_COLUMNS = {
+    "kind": "Kind",
+    "place": "Place",
+    "price": "Price",
+    "stock": "Stock",
+    "status": "Status",
+}
 
 
 def _listed(names: list[str]) -> str:
@@ -115,15 +121,17 @@ class KindMoves(_Rows):
     level = 3
 
     def draw(self, rng: random.Random, content: Mapping[str, Any]) -> Params | None:
-        rows = content["state"]["rows"]
-        kind, other = rng.sample(content["kinds"], 2)
-        place = rng.choice(content["places"])
-        changes = {row["id"]: {"place": place} for row in rows if row["kind"] == kind}
-        if sum(row["place"] != place for row in rows if row["kind"] == kind) < 2:
+        rows, kinds = content["state"]["rows"], content["kinds"]
+        free = []
+        for kind, place in ((k, at) for k in kinds for at in content["places"]):
+            moving = {r["kind"]: r for r in rows if r["place"] != place}
+            if kind in moving and sum(r["kind"] == kind for r in rows) > 1 and len(moving) > 1:
+                free.append((kind, place, next(k for k in moving if k != kind)))
+        if not free:
             return None
-        told = {"kind": kind, "place": place}
-        miss = [row for row in rows if row["kind"] == other and row["place"] != place]
-        return {**told, "changes": changes, "wrong": {"kind": other}} if miss else None
+        kind, place, other = rng.choice(free)
+        changes = {row["id"]: {"place": place} for row in rows if row["kind"] == kind}
+        return {"kind": kind, "place": place, "changes": changes, "wrong": {"kind": other}}
 
     async def solve(self, hand: Hand, p: Params) -> None:
         await hand.open("grid")
@@ -136,9 +144,7 @@ class Halve(_Rows):
     """The dearest rows at half the price."""
 
     name = "grid/halve"
-    goals = (
-        "Halve the price of the {n} most expensive rows of the table; leave all others as they are.",
-    )
+    goals = ("Halve the price of the {n} most expensive rows of the table, and of no others.",)
     level = 4
 
     def draw(self, rng: random.Random, content: Mapping[str, Any]) -> Params | None:
@@ -170,7 +176,12 @@ class Columns(_Rows):
         first, second, other = rng.sample(free, 3)
         told = {"first": _COLUMNS[first], "second": _COLUMNS[second]}
         hidden = sorted([*content["state"]["hidden"], first, second])
-        return {**told, "keys": [first, second], "hidden": hidden, "wrong": {"keys": [first, other]}}
+        return {
+            **told,
+            "keys": [first, second],
+            "hidden": hidden,
+            "wrong": {"keys": [first, other]},
+        }
 
     async def solve(self, hand: Hand, p: Params) -> None:
         await hand.open("grid")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from mintact_env_web.synth.endings import Question, Slip
 from mintact_env_web.synth.site import PEOPLE, Capability, Category, Ending, Hand, Params
@@ -53,7 +53,7 @@ class Move(_Cards):
     """A card on its way, by its buttons."""
 
     name = "kanban/move"
-    goals = (
+    goals: ClassVar[tuple[str, ...]] = (
         "Move the card “{title}” to “{column}”.",
         "“{title}” belongs into the column “{column}” by now: move it there.",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from mintact_env_web.synth.endings import Slip
 from mintact_env_web.synth.site import (
@@ -102,7 +102,9 @@ class NewPassword(_Account):
     """Another password."""
 
     name = "login/new_password"
-    goals = ("Sign in as {user} (password {password}) and change the password to {new}.",)
+    goals: ClassVar[tuple[str, ...]] = (
+        "Sign in as {user} (password {password}) and change the password to {new}.",
+    )
     level = 4
 
     def draw(self, rng: random.Random, content: Mapping[str, Any]) -> Params | None:

@@ -24,7 +24,8 @@ Site.module("mapview", {
     const ground = [
       h("rect", { x: 0, y: 0, width: W, height: H, fill: "#cfe0ea" }),
       h("rect", { x: px(0), y: py(0), width: wide * zoom, height: high * zoom, fill: "#eef0e6" }),
-      c.content.roads.map((r) => h("line", { x1: px(r[0]), y1: py(r[1]), x2: px(r[2]), y2: py(r[3]), stroke: "#fff", "stroke-width": 13 * zoom })),
+      c.content.roads.map((r) => h("line", { x1: px(r[0]), y1: py(r[1]), x2: px(r[2]), y2: py(r[3]), stroke: "#fff",
+        "stroke-width": 13 * zoom })),
       areas.map((a) => [h("rect", { k: `area:${a.id}`, x: px(a.x), y: py(a.y), width: a.w * zoom, height: a.h * zoom, rx: 10,
         fill: a.fill }), label(a.x + a.w / 2, a.y + a.h / 2 - 26 / zoom, a.name, 13, { "font-style": "italic" })]),
     ];
@@ -37,17 +38,23 @@ Site.module("mapview", {
     const marker = seen(m) ? [h("path", { k: "marker", d: `M${px(m.x)} ${py(m.y)}l-10 -22a11 11 0 1 1 20 0z`, fill: "#d11", stroke: "#fff",
       style: "cursor: grab", onpointerdown: (e) => { e.preventDefault(); c.v.dragging = true; } })] : [];
     const map = h("svg", { "data-map": "", viewBox: `0 0 ${W} ${H}`, width: W, height: H,
-      style: "display: block; border: 1px solid var(--line); border-radius: var(--radius); user-select: none" + (c.v.placing ? "; cursor: crosshair" : ""),
+      style: "display: block; border: 1px solid var(--line); border-radius: var(--radius); user-select: none"
+        + (c.v.placing ? "; cursor: crosshair" : ""),
       onclick: (e) => c.v.placing && place(e),
+      onpointerleave: () => (c.v.dragging = false),
       onpointerup: (e) => { if (c.v.dragging) { c.v.dragging = false; place(e); } } }, ...ground.flat(Infinity), ...dots.flat(), ...marker);
     const ZOOMS = [0.5, 1, 2, 3];
     const zoomed = (by) => c.set(() => (c.v.at.zoom = ZOOMS[clamp(ZOOMS.indexOf(zoom) + by, 0, 3)]));
-    const buttons = h("div.row", { style: "margin-top: 10px" }, ui.button("left", "←", () => move(-1, 0)), ui.button("right", "→", () => move(1, 0)),
+    const buttons = h("div.row", { style: "margin-top: 10px" }, ui.button("left", "←", () => move(-1, 0)), ui.button("right", "→",
+      () => move(1, 0)),
       ui.button("up", "↑", () => move(0, -1)), ui.button("down", "↓", () => move(0, 1)),
       ui.button("in", "Zoom in +", () => zoomed(1)), ui.button("out", "Zoom out −", () => zoomed(-1)),
-      ui.button("place", c.v.placing ? "Click on the map…" : "Set marker", () => c.set(() => (c.v.placing = !c.v.placing)), c.v.placing ? "primary" : ""));
-    const layers = h("div.row", {}, h("span.muted", "Show:"), kinds.map((k) => h("label.check", { k: `show:${k}` }, h("input", { type: "checkbox",
-      checked: !c.v.hidden[k], onchange: () => c.set(() => (c.v.hidden[k] = !c.v.hidden[k])) }), h("span", { style: `border-bottom: 3px solid hsl(${
+      ui.button("place", c.v.placing ? "Click on the map…" : "Set marker", () => c.set(() => (c.v.placing = !c.v.placing)),
+        c.v.placing ? "primary" : ""));
+    const layers = h("div.row", {}, h("span.muted", "Show:"), kinds.map((k) => h("label.check", { k: `show:${k}` }, h("input",
+      { type: "checkbox",
+      checked: !c.v.hidden[k], onchange: () => c.set(() => (c.v.hidden[k] = !c.v.hidden[k])) }), h("span",
+        { style: `border-bottom: 3px solid hsl(${
       70 + 97 * kinds.indexOf(k)} 60% 38%)` }, k))));
     const card = c.v.card && pin(c.v.card);
     const saved = card && c.s.saved.includes(card.id);
@@ -63,7 +70,8 @@ Site.module("mapview", {
       h("div.panel", {}, h("h3", "Your places"), h("p", {}, "Branch: ", h("b", pin(c.s.chosen).name)),
         h("p", {}, "Saved: ", c.s.saved.map((id) => pin(id).name).join(", ") || "none")),
       h("div.panel", {}, h("h3", "Distance"), h("div.stack", {}, ui.select(c, "from", c.v.from, ends, (v) => (c.v.from = v), "From…"),
-        ui.select(c, "to", c.v.to, ends, (v) => (c.v.to = v), "To…"), h("b", { k: "distance" }, both ? `${away[c.v.from][c.v.to]} km` : "–"))));
+        ui.select(c, "to", c.v.to, ends, (v) => (c.v.to = v), "To…"), h("b", { k: "distance" },
+          both ? `${away[c.v.from][c.v.to]} km` : "–"))));
     return h("div.split", { style: "grid-template-columns: 640px minmax(0, 1fr)" }, h("div", {}, layers, map, buttons), side);
   },
 });

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping
 from math import hypot
-from typing import Any
+from typing import Any, ClassVar
 
 from mintact_env_web.synth.endings import Edit, Question
 from mintact_env_web.synth.site import Capability, Category, Ending, Hand, Params
@@ -40,7 +40,10 @@ class Choose(Edit):
     """A branch that is in sight or nearly."""
 
     name = "mapview/choose"
-    goals = ("Choose {name} as your branch on the map.", "Make {name} my branch.")
+    goals: ClassVar[tuple[str, ...]] = (
+        "Choose {name} as your branch on the map.",
+        "Make {name} my branch.",
+    )
     small = False
 
     def draw(self, rng: random.Random, content: Mapping[str, Any]) -> Params | None:
@@ -140,7 +143,10 @@ class Marker(Edit):
     """The marker set somewhere by clicking."""
 
     name = "mapview/marker"
-    goals = ("Set your marker on {area} on the map.", "Put the map's marker somewhere in {area}.")
+    goals: ClassVar[tuple[str, ...]] = (
+        "Set your marker on {area} on the map.",
+        "Put the map's marker somewhere in {area}.",
+    )
 
     def draw(self, rng: random.Random, content: Mapping[str, Any]) -> Params | None:
         area, other = rng.sample(content["areas"], 2)

@@ -31,7 +31,8 @@ Site.module("menus", {
         h("p", shown.blurb + "."), h("p", {}, "Price: ", h("b", { k: "price" }, c.money(shown.price))),
         h("p", {}, "Reference: ", h("b", { k: "code" }, shown.code)),
         folderOf(shown.id) ? h("p", {}, h("span.tag", "Folder: " + folderOf(shown.id))) : null,
-        h("div.row", { style: "align-items: center" }, ui.button("save", c.s.saved.includes(shown.id) ? "Remove from saved" : "Save this page",
+        h("div.row", { style: "align-items: center" }, ui.button("save",
+          c.s.saved.includes(shown.id) ? "Remove from saved" : "Save this page",
           () => c.set(() => (c.s.saved = flip(c.s.saved, shown.id))), "primary"), more(shown)))));
     const side = h("div.stack", {}, h("div.panel", {}, h("h3", "First page"), h("p", page(c.s.first).name)),
       folders.map((f) => h("div.panel", {}, h("h3", f), c.s.folders[f].length

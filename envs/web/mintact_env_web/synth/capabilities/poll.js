@@ -28,7 +28,8 @@ Site.module("poll", {
           onclick: () => cast(p) }, "Vote"),
         !p.mine.length && !p.closed ? ui.button(`results:${p.id}`, c.v.shown === p.id ? "Back to the vote" : "Show results",
           () => c.set(() => (c.v.shown = c.v.shown === p.id ? null : p.id)), "quiet") : null,
-        p.mine.length && !p.closed && !picking ? [ui.button(`change:${p.id}`, "Change my vote", () => c.set(() => (c.v.picked[p.id] = [...p.mine]))),
+        p.mine.length && !p.closed && !picking ? [ui.button(`change:${p.id}`, "Change my vote",
+          () => c.set(() => (c.v.picked[p.id] = [...p.mine]))),
           ui.button(`withdraw:${p.id}`, "Withdraw", () => c.set(() => (p.mine = [])), "quiet")] : null,
         p.own && !p.closed ? ui.button(`close:${p.id}`, "Close this poll", () => c.set(() => (p.closed = true)), "quiet") : null));
     };
@@ -47,7 +48,8 @@ Site.module("poll", {
         d.options.map((_, i) => ui.field(`Answer ${i + 1}`, ui.input(c, `option:${i}`, d.options, i))),
         d.options.length < 6 ? ui.button("more", "+ Another answer", () => c.set(() => d.options.push("")), "quiet") : null,
         ui.check(c, "many", d, "many", "Several answers may be chosen"),
-        h("div.row", { style: "margin: 10px 0 0" }, ui.button("start", "Start poll", start, "primary"), ui.button("cancel", "Cancel", () => c.go())));
+        h("div.row", { style: "margin: 10px 0 0" }, ui.button("start", "Start poll", start, "primary"), ui.button("cancel", "Cancel",
+          () => c.go())));
     }
     return [h("div.bar", {}, h("span.muted", `${c.s.polls.filter((p) => !p.closed).length} open polls`),
       ui.button("new", "New poll", () => c.go("new"), "primary")),

@@ -187,7 +187,12 @@ class Leading(Question):
         free = [p for p in content["state"]["polls"] if not p["mine"] and not p["closed"]]
         poll = rng.choice(free)
         i, other = rng.sample(range(len(poll["options"])), 2)
-        own = {"id": poll["id"], "at": i, "option": poll["options"][i], "question": poll["question"]}
+        own = {
+            "id": poll["id"],
+            "at": i,
+            "option": poll["options"][i],
+            "question": poll["question"],
+        }
         return {**own, "truth": str(poll["votes"][i]), "lie": str(poll["votes"][other])}
 
     async def solve(self, hand: Hand, p: Params) -> str:
@@ -220,6 +225,8 @@ class Poll(Capability):
             if i in (3, 4, 5):
                 mine = [rng.randrange(len(options))]
             poll = {"id": f"p{i}", "question": question, "options": options, "many": many}
-            polls.append({**poll, "votes": votes, "mine": mine, "own": i in (2, 3), "closed": False})
+            polls.append(
+                {**poll, "votes": votes, "mine": mine, "own": i in (2, 3), "closed": False}
+            )
         about = "Tell us what you think"
         return {"about": about, "state": {"polls": rng.sample(polls, len(polls))}}

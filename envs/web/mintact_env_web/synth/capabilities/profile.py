@@ -15,7 +15,7 @@ _AVATARS = {
     "House": "house", "Note": "note", "Wheel": "wheel", "Book": "book",
 }  # fmt: skip
 _FIELDS = (("phone", "My phone number"), ("email", "My e-mail"), ("place", "My preferred place"))
-_AUDIENCES = {"everyone": "everyone", "members": "members", "me": "only me"}
+_AUDIENCES = {"everyone": "Everyone", "members": "Members", "me": "Only me"}
 _WAYS = {"email": "e-mail", "text": "text message", "push": "push"}
 _BIOS = ("I come every other Sunday.", "New here, and curious.", "Please call me in the evening.")
 
@@ -107,8 +107,9 @@ class Privacy(_Settings):
 
     name = "profile/privacy"
     goals = (
-        "Let {audience} see {field} and {search} search engines find my profile.",
-        "Privacy: {field} may be seen by {audience}; {search} my profile be found by search engines.",
+        "In my privacy settings, set who can see {field} to “{audience}”, and {search} search "
+        "engines find my profile.",
+        "{search_too} search engines find my profile, and make {field} visible to: {audience}.",
     )
     level = 3
     part = "privacy"
@@ -123,6 +124,7 @@ class Privacy(_Settings):
         return {
             **told,
             "search": "let" if found else "do not let",
+            "search_too": "Let" if found else "Do not let",
             "values": {field: who, "searchable": found},
             "clicks": clicks,
             "wrong": {"clicks": clicks[:1]},

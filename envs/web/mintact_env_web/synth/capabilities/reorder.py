@@ -99,8 +99,13 @@ class Before(_Order):
     level = 3
 
     def wish(self, rng: random.Random, content: Mapping[str, Any], now: list[str]) -> Params | None:
-        item, mark = rng.sample(now, 2)
-        at = [x for x in now if x != item].index(mark)
+        item = rng.choice(now)
+        rest = [x for x in now if x != item]
+        # not where it stands already, and not where the wrong order is the one at the start
+        mark = rng.choice(
+            [x for x in rest if rest.index(x) not in (now.index(item), now.index(item) - 1)]
+        )
+        at = rest.index(mark)
         order, bad = _moved(now, item, at), _moved(now, item, at + 1)
         return {"item": item, "mark": mark, "order": order, "bad": bad}
 

@@ -40,12 +40,14 @@ Site.module("seats", {
     const seat = (row, level, n) => {
       const id = row + n, gone = now.taken.includes(id) || mine.includes(id), chosen = c.v.picked.includes(id);
       return h("button", { k: `seat:${id}`, type: "button", disabled: gone, onclick: () => toggle(id), title: id,
-        style: `width: 38px; height: 30px; padding: 0; font-size: 12px; text-transform: none; border: 2px solid ${gone ? "var(--line)" : colour[level]};`
+        style: `width: 38px; height: 30px; padding: 0; font-size: 12px; text-transform: none; `
+          + `border: 2px solid ${gone ? "var(--line)" : colour[level]};`
           + (chosen ? `background: ${colour[level]}; color: #fff` : "") }, gone ? "×" : String(n));
     };
     const gap = (n) => (n === wide / 2 ? "margin-right: 22px" : "");
     const plan = h("div.stack", { style: "gap: 6px; align-items: center" },
-      h("div", { style: "width: 80%; text-align: center; background: var(--line); border-radius: 4px; margin-bottom: 8px" }, c.content.front),
+      h("div", { style: "width: 80%; text-align: center; background: var(--line); border-radius: 4px; margin-bottom: 8px" },
+        c.content.front),
       rows.map((r) => h("div", { style: "display: flex; gap: 5px; align-items: center" }, h("b", { style: "width: 20px" }, r.row),
         Array.from({ length: wide }, (_, i) => h("span", { style: gap(i + 1) }, seat(r.row, r.level, i + 1))))));
     const legend = h("div.row", { style: "margin-top: 14px; justify-content: center" }, now.prices.map((p, i) => h("span", {
@@ -54,10 +56,12 @@ Site.module("seats", {
       h("div.bar", {}, ui.select(c, "show", c.v.show, shows.map((s) => [s.id, `${s.title} · ${s.when}`]), pick),
         ui.button("mine", `My seats (${c.s.holds.length + c.s.booked.length})`, () => c.go("mine"))),
       h("div.split", { style: "grid-template-columns: minmax(0, 1fr) 250px" }, h("div.panel", {}, plan, legend),
-        h("div.panel", {}, h("h3", c.v.changing ? "Change your seats" : "Your choice"), c.v.picked.length ? null : h("p.muted", "Click free seats."),
+        h("div.panel", {}, h("h3", c.v.changing ? "Change your seats" : "Your choice"), c.v.picked.length ? null : h("p.muted",
+          "Click free seats."),
           c.v.picked.map((s) => h("div.bar", { style: "margin: 0" }, h("span", "Seat " + s), h("span", c.money(price(now.id, s))))),
           h("p.total", {}, "Total ", h("b", { k: "total" }, c.money(sum(now.id, c.v.picked)))),
-          h("button.primary", { k: "hold", type: "button", disabled: !c.v.picked.length, onclick: keep }, c.v.changing ? "Save change" : "Hold seats"))),
+          h("button.primary", { k: "hold", type: "button", disabled: !c.v.picked.length, onclick: keep },
+            c.v.changing ? "Save change" : "Hold seats"))),
     ];
   },
 });

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from mintact_env_web.synth.endings import Edit, Question
 from mintact_env_web.synth.site import Capability, Category, Ending, Hand, Params
@@ -42,7 +42,7 @@ class Hold(Edit):
     """Certain seats held."""
 
     name = "seats/hold"
-    goals = (
+    goals: ClassVar[tuple[str, ...]] = (
         "Hold the seats {a} and {b} for {title}.",
         "Reserve (hold) seats {a} and {b}: {title}.",
     )
@@ -81,11 +81,14 @@ class Together(Hold):
     level = 3
 
     def draw(self, rng: random.Random, content: Mapping[str, Any]) -> Params | None:
-        show, level, n = rng.choice(content["shows"]), rng.randrange(3), rng.randint(2, 4)
+        show, n = rng.choice(content["shows"]), rng.randint(2, 3)
         free = _free(content, show["id"])
-        good, bad = _runs(free, n, level), _runs(free, n, (level + 1) % 3)
-        if not good or not bad:
+        runs = [_runs(free, n, level) for level in range(3)]
+        levels = [level for level in range(3) if runs[level] and runs[(level + 1) % 3]]
+        if not levels:
             return None
+        level = rng.choice(levels)
+        good, bad = runs[level], runs[(level + 1) % 3]
         own = {"n": n, "level": show["prices"][level]["name"], "title": show["said"]}
         more = {"show": show["id"], "seats": rng.choice(good), "good": good}
         return {**own, **more, "wrong": {"seats": rng.choice(bad)}}
@@ -101,7 +104,9 @@ class Release(Edit):
     """A hold given up."""
 
     name = "seats/release"
-    goals = ("Release the seats that are held for {title}; book nothing.",)
+    goals: ClassVar[tuple[str, ...]] = (
+        "Release the seats that are held for {title}; book nothing.",
+    )
 
     def draw(self, rng: random.Random, content: Mapping[str, Any]) -> Params | None:
         hold, other = rng.sample(content["state"]["holds"], 2)

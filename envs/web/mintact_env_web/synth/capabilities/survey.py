@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 from mintact_env_web.synth.dates import said
 from mintact_env_web.synth.endings import Question, Slip
@@ -127,7 +127,7 @@ class FillIn(Slip):
     """Every question, up to sending."""
 
     name = "survey/fill_in"
-    goals = (
+    goals: ClassVar[tuple[str, ...]] = (
         "Fill in the whole survey and send it. Answers: {told}.",
         "Take part in the survey with these answers, and send them: {told}",
     )
