@@ -27,7 +27,7 @@ from mintact_env_web.agentic.groups import (
 )
 from mintact_env_web.agentic.rollouts import Deed, Picture, RecordedRun, Recording
 from mintact_env_web.agentic.sampler import Group
-from mintact_platform.errors import ConfigurationError, ModelServerError, StorageError
+from mintact_platform.errors import ConfigurationError, StorageError, first_cause
 
 OBSERVED = "observed.jsonl"
 GROUPS = "capabilities.toml"
@@ -96,8 +96,8 @@ async def observe(
         async with asyncio.TaskGroup() as group:
             for _ in range(model.endpoint.concurrency):
                 group.create_task(worker())
-    except* ModelServerError as failures:
-        raise failures.exceptions[0] from None
+    except BaseExceptionGroup as failures:
+        raise first_cause(failures) from None
 
 
 async def merge(model: ChatModel, names: Iterable[str], *, size: int = PER_MERGE) -> dict[str, str]:

@@ -15,8 +15,10 @@ from mintact_env_web.agentic.admit import Examination, examine
 from mintact_env_web.agentic.client import ChatModel, Endpoint
 from mintact_env_web.agentic.mining import GROUPS, mine, read_groups_file
 from mintact_env_web.agentic.rollouts import RecordedRun
+from mintact_env_web.agentic.scan import safe_name
 from mintact_env_web.agentic.site import WrittenSite, load, save, sites_in
 from mintact_env_web.agentic.writer import Examine, Written, write_sites
+from mintact_env_web.browser.launch import require_chromium
 from mintact_env_web.synth.validate import Finding
 from mintact_platform.dashboard.history import find_run
 from mintact_platform.errors import ConfigurationError
@@ -60,6 +62,7 @@ def run_write(arguments: argparse.Namespace) -> int:
         _lines(arguments.styles) or sampler.procedural_styles(),
         seed=arguments.seed,
     )
+    require_chromium()  # before a model is paid for sites that nobody can examine
     first = arguments.first
     triples = [draws.triple(index) for index in range(first, first + arguments.count)]
 
@@ -88,7 +91,7 @@ def record(out: Path, written: Written) -> None:
         _note(out / DROPPED, written.site, written.dropped)
         print(f"admitted {where.name}: {len(written.site.tasks)} tasks, {written.rounds} rounds")
         return
-    if written.site is not None:
+    if written.site is not None and all(map(safe_name, written.site.files)):
         save(written.site, out / REFUSED)
     _note(out / REFUSALS, written.site or written.triple.capability, written.findings)
     name = written.site.name if written.site else written.triple.capability
@@ -115,11 +118,13 @@ def run_admit(arguments: argparse.Namespace) -> int:
 
     async def one(folder: Path) -> bool:
         try:
-            seen = await gate(load(folder))
+            site = load(folder)
         except ConfigurationError as error:
-            _note(arguments.out / REFUSALS, folder.name, [Finding("answer", str(error))])
-            _tell(folder.name, [Finding("answer", str(error))])
+            found = [Finding("answer", str(error))]
+            _note(arguments.out / REFUSALS, folder.name, found)
+            _tell(folder.name, found)
             return False
+        seen = await gate(site)
         if seen.admitted:
             where = save(seen.site, arguments.out)
             _note(arguments.out / DROPPED, seen.site, seen.dropped)

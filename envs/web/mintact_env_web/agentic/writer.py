@@ -13,7 +13,7 @@ from mintact_env_web.agentic.answers import AnswerError, read_files, read_json
 from mintact_env_web.agentic.client import ChatModel, Message, Reply, said
 from mintact_env_web.agentic.site import Triple, WrittenSite, read_site, to_json
 from mintact_env_web.synth.validate import Finding
-from mintact_platform.errors import ModelServerError
+from mintact_platform.errors import ModelServerError, first_cause
 
 Examine = Callable[[WrittenSite], Awaitable[Examination]]
 
@@ -82,8 +82,8 @@ async def write_sites(
     try:
         async with asyncio.TaskGroup() as group:
             running = [group.create_task(one(triple)) for triple in triples]
-    except* ModelServerError as failures:
-        raise failures.exceptions[0] from None
+    except BaseExceptionGroup as failures:
+        raise first_cause(failures) from None
     return [task.result() for task in running]
 
 

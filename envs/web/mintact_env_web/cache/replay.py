@@ -141,7 +141,12 @@ class ReplaySource:
         from playwright.async_api import Error
 
         try:
-            await self._answer(route)
+            try:
+                await self._answer(route)
+            except ConfigurationError as error:
+                # a body is missing on the disk: nobody would answer the page
+                self.counts.documents.append(str(error))
+                await route.abort()
         except Error:
             # the page left, or the episode ended, before the answer came
             return

@@ -178,9 +178,7 @@ async def test_the_order_of_rollouts_and_the_size_of_batches_do_not_matter(endpo
         for size in (1, 2, 3, 80):
             for seed in range(3):
                 random.Random(seed).shuffle(names)
-                found = await merge(model, names, size=size)
-                if size > 1:
-                    assert set(found) == set(expected)
+                assert await merge(model, names, size=size) == expected
         assert await merge(model, []) == {}
     assert expected == MERGED
 
@@ -241,10 +239,15 @@ def test_every_name_asked_about_gets_exactly_one_group_whatever_is_answered(answ
 
 
 def test_both_forms_of_an_answer_are_read():
-    names = ["a b", "c d", "e f"]
-    listed = [{"name": "Group", "capabilities": ["A b.", "c d"]}, {"name": "X", "members": ["a b"]}]
-    assert read_groups(listed, names) == {"a b": "group", "c d": "group", "e f": "e f"}
-    assert read_groups({"groups": {"Group": ["A b.", "c d"]}}, names) == read_groups(listed, names)
+    names = ["x b", "c d", "e f"]
+    listed = [
+        {"name": "Group", "capabilities": ["The X b.", "c d"]},
+        {"name": "Y", "members": ["x b"]},
+    ]
+    assert read_groups(listed, names) == {"x b": "group", "c d": "group", "e f": "e f"}
+    assert read_groups({"groups": {"Group": ["The X b.", "c d"]}}, names) == read_groups(
+        listed, names
+    )
 
 
 def test_a_rollout_counts_once_for_a_group():
@@ -296,7 +299,7 @@ def test_a_file_of_groups_is_readable_and_its_mistakes_are_named(tmp_path):
         ("group = []", "no groups"),
         ('[[group]]\nname = "a"', "'capabilities' is missing"),
         ('[[group]]\nname = "a"\ncapabilities = []\nseen = "x"', "'seen' must be a whole number"),
-        ("[[", "line 1"),
+        ("[[", "Invalid"),
     ):
         path.write_text(text)
         with pytest.raises(ConfigurationError, match=reason):

@@ -75,19 +75,19 @@ async def test_exactly_the_good_sites_are_admitted_and_the_reasons_listed(
     twins = bad("price", "return")
     twins.values["tasks"].append({**twins.task("return"), "name": "bring"})
     twins.values["tasks"][0]["miss"] = []
-    two_keys = draft().edit("site.js", "save();\n", "save(); localStorage.extra = 1;\n")
-    unlike = "DATA.settings.seen = performance.now() + Math.random();\nsave();\n"
+    two_keys = draft().edit("site.js", "\nsave();\n", "\nsave(); localStorage.extra = 1;\n")
+    unlike = "\nDATA.settings.seen = performance.now() + Math.random();\nsave();\n"
     answers = {
         "blocks": [draft("blocks").blocks()],
         "inline": [only(draft("inline"), "return", "price").inline()],
         "busy": [(429, {"retry-after": "1"}, {}), bad("return").blocks()],
-        "script error": [draft().edit("site.js", "save();\n", "save(); no.such();\n").blocks()],
+        "script error": [draft().edit("site.js", "\nsave();\n", "\nsave(); no.such();\n").blocks()],
         "missing file": [draft().edit("index.html", "site.css", "other.css").blocks()],
-        "outside": [draft().edit("site.js", "save();\n", f"save(); {outside}").blocks()],
-        "network": [draft().edit("site.js", "save();\n", "save(); fetch('/x');\n").blocks()],
+        "outside": [draft().edit("site.js", "\nsave();\n", f"\nsave(); {outside}").blocks()],
+        "network": [draft().edit("site.js", "\nsave();\n", "\nsave(); fetch('/x');\n").blocks()],
         "two keys": [two_keys.blocks()],
-        "no state": [draft().edit("site.js", "save();\n", "draw();\n").blocks()],
-        "unlike": [draft().edit("site.js", "save();\n", unlike).blocks()],
+        "no state": [draft().edit("site.js", "\nsave();\n", "\ndraw();\n").blocks()],
+        "unlike": [draft().edit("site.js", "\nsave();\n", unlike).blocks()],
         "true at start": [
             with_check(bad("return"), "return", {"exists": {"after": "tools"}}).blocks()
         ],
@@ -123,7 +123,7 @@ async def test_exactly_the_good_sites_are_admitted_and_the_reasons_listed(
         "script error": "load: script error: ReferenceError: no is not defined",
         "missing file": "load: the site has no file '/other.css'",
         "outside": "load: request outside the site: http://other.test/x.png",
-        "network": "files: site.js:51: uses the network",
+        "network": "files: site.js:41: uses the network",
         "two keys": "load: localStorage also has extra; keep one key",
         "no state": "load: no JSON object lies under 'tools' in localStorage",
         "unlike": "load: two visits start differently: settings",

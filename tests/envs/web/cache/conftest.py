@@ -197,7 +197,7 @@ def _talk(handler):
     say = lambda text: handler.wfile.write(struct.pack("!BB", 0x81, len(text)) + text.encode())  # noqa: E731
     say("hello")
     try:
-        first, second = handler.rfile.read(2)
+        _, second = handler.rfile.read(2)
         length, mask = second & 127, handler.rfile.read(4)
         data = handler.rfile.read(length)
         ask = json.loads(bytes(b ^ mask[i % 4] for i, b in enumerate(data)))["ask"]
@@ -284,7 +284,8 @@ async def replay(browser, task):
     opened = []
 
     async def start(folder, script=(), *, site="shop", params=None, **options):
-        one = Replayed(Cache(sites=str(folder), **options))
+        # on a busy machine a page takes its time to come to rest
+        one = Replayed(Cache(sites=str(folder), settle_s=15.0, **options))
         opened.append(one.environment)
         await one.reset(task(site, **(params or {})))
         for call in script:

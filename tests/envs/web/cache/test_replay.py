@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (pages and tables are written in one piece)
 import asyncio
 import hashlib
 import http.server
@@ -333,3 +334,12 @@ async def test_the_check_reads_the_end_of_the_episode(written, replay):
     verdict = await one.environment.evaluate()
     assert verdict.success
     assert verdict.details["replay"]["misses"] == 0
+
+
+async def test_a_body_that_was_lost_fails_the_episode(written, replay):
+    written.on("/", "<img src=/pic>").on("/pic", b"GIF89a", kind="image/gif")
+    folder = written.save()
+    name = written.entries[1].response.body
+    (folder / "written" / "bodies" / name[:2] / name).unlink()
+    with pytest.raises(EnvironmentFailure, match=f"body '{name}' is missing"):
+        await replay(folder, site="written")

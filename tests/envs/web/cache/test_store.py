@@ -1,3 +1,4 @@
+# ruff: noqa: E501 (pages and tables are written in one piece)
 import json
 
 import pytest

@@ -73,12 +73,13 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return future
 
     def play(self, work) -> Any:
-        """Run to the end, `time.monotonic` being this loop's clock meanwhile."""
-        real, time.monotonic = time.monotonic, self.time
+        """Run to the end, this loop's clock being the only one meanwhile."""
+        real = time.monotonic, time.perf_counter
+        time.monotonic = time.perf_counter = self.time
         try:
             return self.run_until_complete(work)
         finally:
-            time.monotonic = real
+            time.monotonic, time.perf_counter = real
 
     def turns(self, number: int) -> None:
         """A few turns of the loop, in which no time passes."""

@@ -1,7 +1,6 @@
 """Every page of the benchmark is a template; a seed draws what it asks."""
 
 from acme_miniwob.environment import PAGES
-
 from mintact_platform import Task
 
 PER_PAGE = {"train": 100, "validation": 5, "test": 5}

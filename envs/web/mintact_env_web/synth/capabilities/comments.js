@@ -4,7 +4,7 @@ Site.module("comments", {
     c.v.sort ??= "oldest";
     c.v.folded ??= { ...c.content.folded };
     c.v.text ??= "";
-    const { ME, title, lead } = c.content;
+    const { ME, headline, lead } = c.content;
     const all = c.s.comments, score = (x) => x.votes + c.s.voted.includes(x.id);
     const below = (id) => all.filter((x) => x.parent === id);
     const size = (id) => below(id).reduce((n, x) => n + 1 + size(x.id), 0);
@@ -42,7 +42,7 @@ Site.module("comments", {
         c.v.folded[x.id] ? null : [...below(x.id)].sort(ways[c.v.sort]).map(one));
     };
     return [
-      h("div.panel", {}, h("h2", title), h("p", lead)),
+      h("div.panel", {}, h("h2", headline), h("p", lead)),
       h("div.bar", { style: "margin-top: 16px" }, h("h3", { style: "margin: 0" }, `${all.length} comments`),
         ui.select(c, "sort", c.v.sort, [["oldest", "Oldest first"], ["newest", "Newest first"], ["best", "Most votes first"]],
           (v) => (c.v.sort = v))),

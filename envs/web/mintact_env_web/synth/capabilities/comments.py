@@ -278,7 +278,7 @@ class Comments(Capability):
         free = [x["id"] for x in comments if x["author"] != me]
         return {
             "ME": me,
-            "title": f"{thing['name']}: what do you think?",
+            "headline": f"{thing['name']}: what do you think?",
             "lead": f"{thing['blurb']}. Tell others what you know about {thing['name']}.",
             "folded": {"c4": True, "c5": True, "c12": True},
             "about": f"Talk about {thing['name']}",

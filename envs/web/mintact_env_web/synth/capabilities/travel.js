@@ -50,7 +50,7 @@ Site.module("travel", {
         ui.button("fewer", "−", () => c.set(() => (f.people = Math.max(1, f.people - 1)))), h("b", { k: "people" }, String(f.people)),
         ui.button("more", "+", () => c.set(() => (f.people = Math.min(6, f.people + 1)))))),
       ui.field("Class", ui.select(c, "cabin", f.cabin, c.content.cabins.map((x) => [x.id, x.name]), (v) => (f.cabin = v)))),
-      c.v.error ? ui.note(c.v.error, "error") : null, ui.button("search", `Search ${c.content.mode}s`, search, "primary"))];
+      c.v.error ? ui.note(c.v.error, "error") : null, ui.button("search", `Search ${c.content.modes}`, search, "primary"))];
 
     const asked = `${f.from} – ${f.to} · ${folk(f.people)} · ${cabin(f.cabin).name}`;
     if (c.path[0] === "review" && f.chosen.length) {

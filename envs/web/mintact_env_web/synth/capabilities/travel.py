@@ -17,6 +17,7 @@ _MODES = {
     "coach": ("Standard", "Comfort"),
     "ferry": ("Deck", "Cabin"),
 }
+_MANY = {"train": "trains", "flight": "flights", "coach": "coaches", "ferry": "ferries"}
 _KEYS = ("from", "to", "out", "home", "people", "cabin", "lines")
 
 
@@ -232,11 +233,12 @@ class Travel(Capability):
         today = rng.choice(("2025-04-08", "2025-06-17", "2025-10-07", "2026-02-10"))
         return {
             "mode": mode,
+            "modes": _MANY[mode],
             "towns": towns,
             "cabins": cabins,
             "lines": [{"id": f"l{n}", **line} for n, line in enumerate(lines)],
             "today": today,
-            "about": f"Getting here: {mode}s from {towns[0]}, {towns[1]} and {towns[2]}",
+            "about": f"Getting here: {_MANY[mode]} from {towns[0]}, {towns[1]} and {towns[2]}",
             "state": {"trips": _start(rng, pairs, lines, today), "next": 1},
         }
 

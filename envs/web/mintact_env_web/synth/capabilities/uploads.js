@@ -40,7 +40,7 @@ Site.module("uploads", {
       if (word && !file.tags.includes(word)) c.set(() => { file.tags.push(word); c.v.tag = ""; });
     };
     const days = (n) => (n ? `${n} ${n === 1 ? "day" : "days"}` : "without end");
-    const details = () => h("aside.panel", {}, h("div.row", { style: "flex-wrap: nowrap" }, ui.drawing("note", hue(file), "small"),
+    const details = () => h("aside.panel", {}, h("div.row", { style: "flex-wrap: nowrap" }, ui.drawing("book", hue(file), "small"),
       h("div", {}, h("b", { style: "overflow-wrap: anywhere" }, file.name), h("br"),
         h("small", { k: "details" }, `${size(file.size)}, uploaded on ${file.day}`))),
     h("h3", "Name"), h("div.row", { style: "flex-wrap: nowrap" }, ui.input(c, "name", c.v, "name"), ui.button("rename", "Rename", rename)),
@@ -49,7 +49,8 @@ Site.module("uploads", {
         onclick: () => c.set(() => (file.tags = file.tags.filter((x) => x !== t))) }, "×"))) : h("small", "None yet")),
     h("div.row", { style: "flex-wrap: nowrap" }, ui.input(c, "tag", c.v, "tag", { placeholder: "New tag",
       onkeydown: (e) => e.key === "Enter" && tag() }), ui.button("add-tag", "Add", tag)),
-    h("h3", "Link"), file.link ? [h("p", `Everybody with the link can ${file.link.rights} it, ${days(file.link.days)}.`),
+    h("h3", "Link"), file.link ? [h("p", `Everybody with the link can ${file.link.rights} it, `,
+      `${file.link.days ? "for " : ""}${days(file.link.days)}.`),
       ui.button("unshare", "Stop sharing", () => c.set(() => (file.link = null)))]
       : [h("div.row", {}, ui.select(c, "rights", c.v.rights, [["view", "Can view"], ["edit", "Can edit"]], (v) => (c.v.rights = v)),
         ui.select(c, "days", c.v.days, [1, 7, 30, 0].map((n) => [n, n ? `For ${days(n)}` : "Without end"]), (v) => (c.v.days = v))),
@@ -60,7 +61,7 @@ Site.module("uploads", {
       h("div", {}, h("div.row", {}, h("span.muted", "Sorted by"),
         ui.select(c, "order", c.v.order, [["name", "Name"], ["size", "Largest first"], ["day", "Newest first"]], (v) => (c.v.order = v))),
       files.length ? h("div.list", {}, sorted.map((f) => h("button" + (f === file ? ".here" : ""), { k: `file:${f.id}`, type: "button",
-        onclick: () => pick(f) }, ui.drawing("note", hue(f), "small"), h("div.grow", {}, h("b", f.name), h("br"), h("small",
+        onclick: () => pick(f) }, ui.drawing("book", hue(f), "small"), h("div.grow", {}, h("b", f.name), h("br"), h("small",
         `${size(f.size)} · ${f.day}`)), f.tags.map((t) => h("span.tag", t)),
       f.link ? h("span.tag", "shared") : null))) : ui.note("No files.")),
       file ? details() : null)];

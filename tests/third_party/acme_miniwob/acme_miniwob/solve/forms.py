@@ -160,7 +160,9 @@ async def autocomplete(hand: Hand) -> None:
 
 @solves("use-spinner")
 async def spinner(hand: Hand) -> None:
-    await hand.type("#spinner", str(numbers(hand.goal)[0]))
+    wanted = numbers(hand.goal)[0]
+    for _ in range(abs(wanted)):
+        await hand.click(f".ui-spinner-{'up' if wanted > 0 else 'down'}")
     await hand.submit()
 
 
@@ -267,7 +269,8 @@ LABEL = """(number) => {
   if (field.placeholder) return field.placeholder;
   const row = field.closest("tr, p, .row");
   if (row && row.querySelectorAll("input").length === 1) return row.innerText;
-  return field.previousElementSibling?.innerText ?? field.parentElement.previousElementSibling.innerText;
+  const before = field.previousElementSibling ?? field.parentElement.previousElementSibling;
+  return before.innerText;
 }"""
 
 
@@ -318,5 +321,12 @@ async def editor(hand: Hand) -> None:
     await hand.submit()
 
 
-COLOURS = {"red": "#e60000", "orange": "#ff9900", "yellow": "#ffff00", "green": "#008a00",
-           "blue": "#0066cc", "purple": "#9933ff", "white": "#ffffff"}
+COLOURS = {
+    "red": "#e60000",
+    "orange": "#ff9900",
+    "yellow": "#ffff00",
+    "green": "#008a00",
+    "blue": "#0066cc",
+    "purple": "#9933ff",
+    "white": "#ffffff",
+}
