@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,6 +35,11 @@ class View(Protocol):
         """Done when the tab's document is replaced; then there is a new one."""
         ...
 
+    @property
+    def clock(self) -> PageClock:
+        """Dates what the tab's documents say."""
+        ...
+
     async def session(self) -> CDPSession:
         """Debugging session of the current tab; another one when that has changed."""
         ...
@@ -54,6 +60,7 @@ class Pulse:
             asked.
         quiet_s: since its last change.
         copied: text that was put on the clipboard, None for none.
+        at: when it was told, seconds by our clock; not earlier, and as little later as is known.
     """
 
     loading: bool
@@ -61,10 +68,37 @@ class Pulse:
     painted_s: float
     quiet_s: float
     copied: str | None
+    at: float = math.inf
 
 
 _UNKNOWN = Pulse(True, False, 0.0, 0.0, None)
 """Between two documents nobody answers."""
+
+
+class PageClock:
+    """What a document's clock shows by ours.
+
+    An answer comes later than it was given, nobody knows how much. The fastest answer of a
+    document says most: by it all others are dated. Without that, a change before a picture and
+    one after it would look the same on a busy machine, and every other picture be taken twice.
+    """
+
+    def __init__(self) -> None:
+        self._document: float | None = None
+        self._behind = math.inf
+
+    def date(self, document: float, shown: float, received: float) -> float:
+        """The latest moment by our clock at which the document's clock can have shown this.
+
+        Args:
+            document: tells documents apart, each of which has a clock of its own.
+            shown: seconds.
+            received: when the answer came, seconds by our clock.
+        """
+        if document != self._document:
+            self._document, self._behind = document, math.inf
+        self._behind = min(self._behind, received - shown)
+        return shown + self._behind
 
 
 async def still_frame(
@@ -95,7 +129,7 @@ async def still_frame(
         asked = clock()
         frame = await _capture(view, image_format)
         pulse = await _pulse(view)
-        since = clock() - asked
+        since = min(pulse.at, clock()) - asked
         if frame and _rests(pulse, since) and (pulse.painted_s >= since or frame == last):
             return frame
         last = frame or last
@@ -125,8 +159,9 @@ async def read_pulse(view: View) -> Pulse:
     value = reply["result"].get("value")
     if not isinstance(value, list):
         return Pulse(False, False, 0.0, 60.0, None) if "value" in reply["result"] else _UNKNOWN
-    loading, busy, painted_ms, quiet_ms, copied = value
-    return Pulse(loading, busy, painted_ms / 1000, quiet_ms / 1000, copied)
+    loading, busy, painted_ms, quiet_ms, copied, now_ms, document = value
+    at = view.clock.date(document, now_ms / 1000, time.monotonic())
+    return Pulse(loading, busy, painted_ms / 1000, quiet_ms / 1000, copied, at)
 
 
 def _rests(pulse: Pulse, since: float) -> bool:

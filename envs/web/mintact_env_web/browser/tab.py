@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from mintact_env_web.browser.dialogs import Dialogs
 from mintact_env_web.browser.downloads import Downloads
-from mintact_env_web.browser.frames import FrameFormat, Pulse, still_frame
+from mintact_env_web.browser.frames import FrameFormat, PageClock, Pulse, still_frame
 from mintact_env_web.browser.guard import refusal
 from mintact_env_web.browser.lifetime import unless
 from mintact_platform.errors import EnvironmentFailure
@@ -51,6 +51,7 @@ class Screen:
         clipboard: what was copied last in this episode.
         failure: why no further step can work, None while all is well.
         moved: done when the current tab's document is replaced; then there is a new one.
+        clock: dates what the tab's documents say.
         last_frame: the encoded screenshot that the agent saw last.
         start_url: where the episode began.
     """
@@ -66,6 +67,7 @@ class Screen:
         self.quiet_chooser = False
         self.clipboard = ""
         self.failure: str | None = None
+        self.clock = PageClock()
         self.last_frame = b""
         self.moved: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.start_url = "about:blank"

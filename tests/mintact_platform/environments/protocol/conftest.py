@@ -32,7 +32,6 @@ from mintact_platform.environments.worker import Worker, describe
 from mintact_platform.records.verdict import StateCheck
 from mintact_platform.registry.names import Registry
 
-
 NOBODY = 1 << 22
 """A number that is no process."""
 
@@ -322,7 +321,10 @@ class Site:
             received.append(message)
 
         path, _, query = path.partition("?")
-        headers = [(b"content-type", b"application/msgpack"), (b"mintact-lease-token", token.encode())]
+        headers = [
+            (b"content-type", b"application/msgpack"),
+            (b"mintact-lease-token", token.encode()),
+        ]
         scope = {
             "type": "http", "method": method, "path": path, "raw_path": path.encode(),
             "query_string": query.encode(), "headers": headers, "http_version": "1.1",

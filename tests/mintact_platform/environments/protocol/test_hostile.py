@@ -122,7 +122,10 @@ async def test_a_client_names_no_file(http, hostile, name, task):
     """A key, an episode, a task and a parameter may say anything; directories are numbered."""
     made = await http.post("/v1/leases", json=body(key=name, params={"journal": ""}))
     assert made.status_code == 200
-    path, headers = f"/v1/leases/{made.json()['lease']}", {"Mintact-Lease-Token": made.json()["token"]}
+    path, headers = (
+        f"/v1/leases/{made.json()['lease']}",
+        {"Mintact-Lease-Token": made.json()["token"]},
+    )
     values = {"id": name, "goal": name, "domain": name, "params": {name: name}}
     start = {"episode": name, "task": values, "seed": 1}
     seen = await http.post(f"{path}/reset", json=start, headers=headers)
@@ -203,7 +206,14 @@ async def test_values_that_json_does_not_know_do_no_harm(http, leased):
 
 @pytest.mark.parametrize(
     "media",
-    ["text/plain", "text/html", "application/x-www-form-urlencoded", "multipart/form-data", "a", ""],
+    [
+        "text/plain",
+        "text/html",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data",
+        "a",
+        "",
+    ],
 )
 async def test_another_content_type_is_refused(http, media):
     content = json.dumps(body()).encode()
@@ -271,7 +281,9 @@ async def raw(server, request, *, until_eof=False) -> tuple[int, str, str]:
 )
 async def test_a_request_that_means_two_things_is_refused(hostile, headers):
     smuggled = "GET /v1/environments HTTP/1.1\r\nHost: x\r\n\r\n"
-    head = f"POST /v1/heartbeat HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n{headers}\r\n"
+    head = (
+        f"POST /v1/heartbeat HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n{headers}\r\n"
+    )
     # what follows the refusal is the end of the connection: nothing else was read as a request
     ends = "9999" not in headers
     status, head, reply = await raw(hostile, f"{head}0\r\n\r\n{smuggled}", until_eof=ends)

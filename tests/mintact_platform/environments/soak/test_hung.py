@@ -94,9 +94,7 @@ async def test_a_hung_instance_does_not_delay_other_workers(lease_of, how):
 
 async def test_what_hangs_in_any_phase_delays_no_other_lease(lease_of):
     """Boots, resets, steps and closes that never end, more than there are threads in a pool."""
-    boots = [
-        asyncio.create_task(lease_of("Light", params={"bad": "boot hang"})) for _ in range(20)
-    ]
+    boots = [asyncio.create_task(lease_of("Light", params={"bad": "boot hang"})) for _ in range(20)]
     stuck = [await lease_of("Light") for _ in range(20)]
     for lease in stuck[10:]:
         await lease.reset(episode="e", task=UNWILLING, seed=0, deadline=LONG)

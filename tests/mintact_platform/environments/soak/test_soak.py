@@ -10,6 +10,7 @@ import secrets
 import signal
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import pytest
@@ -193,7 +194,9 @@ class Soak:
             await asyncio.wait([step])
             return
         for pid in self.server.workers(lease.instance.partition("@")[2].partition(".")[0]):
-            os.kill(pid, signal.SIGKILL)
+            # a sibling's kill, or the death of its parent, may have been quicker
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         await step
         await lease.step(step=2, action=COUNT, deadline=LONG)
 
@@ -202,7 +205,11 @@ class Soak:
         if fault.startswith("channel"):
             what = fault.partition(" ")[2]
             arguments = {"what": what}
-            return {"name": "write_channel", "arguments": arguments}, what in ("noise", "half", "many")
+            return {"name": "write_channel", "arguments": arguments}, what in (
+                "noise",
+                "half",
+                "many",
+            )
         arguments = {"outside": self.outside, "token": self.token, "tag": str(number)}
         stuck = fault in ("hang", "hang_locked", "freeze", "close_descriptors", "half-open")
         return {"name": fault or "count", "arguments": arguments}, stuck

@@ -5,6 +5,7 @@ const DEEP = 6;
 const LEAVING_MS = 4000;
 const COMING_MS = 1000;
 const clock = performance.now.bind(performance);
+const DOCUMENT = performance.timeOrigin;
 const state = { changed: clock(), leaving: 0, coming: 0, painted: -1e6, fetches: 0, timers: new Map(), frames: new Set(), loads: new Set(), depth: 0 };
 const roots = new WeakMap();
 const touch = () => { state.changed = clock(); };
@@ -26,9 +27,16 @@ for (const kind of ["load", "error"])
   document.addEventListener(kind, (event) => { state.loads.delete(event.target); touch(); }, true);
 for (const kind of ["scroll", "input", "focusin", "toggle"])
   addEventListener(kind, touch, { capture: true, passive: true });
+// ends that were brought about by a pulse change nothing any more
+const ended = new WeakMap();
+const moved = (event) => {
+  const ours = event.type.endsWith("end") ? ended.get(event.target) : 0;
+  if (ours) ended.set(event.target, ours - 1);
+  else touch();
+};
 const moves = (root) => {
   for (const kind of ["transitionrun", "transitionend", "transitioncancel", "animationstart", "animationend"])
-    root.addEventListener(kind, touch, { capture: true, passive: true });
+    root.addEventListener(kind, moved, { capture: true, passive: true });
 };
 moves(window);
 
@@ -128,17 +136,24 @@ function images() {
   return false;
 }
 
+function finish(animation) {
+  animation.finish();
+  const { target } = animation.effect ?? {};
+  if (target && !(animation.constructor === Animation)) ended.set(target, (ended.get(target) ?? 0) + 1);
+}
+
 function animated() {
   let any = false;
   for (const animation of document.getAnimations()) {
     if (animation.playState !== "running") continue;
     const end = animation.effect?.getComputedTiming().endTime;
-    try { Number.isFinite(end) ? animation.finish() : animation.cancel(); any = true; } catch { animation.pause(); }
+    try { Number.isFinite(end) ? finish(animation) : animation.cancel(); any = true; } catch { animation.pause(); }
   }
   if (any) touch();
 }
 
-// [loading, busy, milliseconds since it last painted, milliseconds since the last change, copied text]
+// [loading, busy, milliseconds since it last painted, milliseconds since the last change, copied text,
+//  milliseconds since the document began, which document]
 function pulse() {
   animated();
   const now = clock();
@@ -155,7 +170,7 @@ function pulse() {
     if (!inner) continue;
     loading ||= inner[0]; busy ||= inner[1]; painted = Math.min(painted, inner[2]); quiet = Math.min(quiet, inner[3]); copied ??= inner[4];
   }
-  return [Boolean(loading), Boolean(busy), painted, quiet, copied];
+  return [Boolean(loading), Boolean(busy), painted, quiet, copied, now, DOCUMENT];
 }
 
 const KEY = Symbol.for("mintact");
