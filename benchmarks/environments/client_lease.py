@@ -7,7 +7,7 @@ import sys
 import driving
 import leasing
 
-from mintact_platform.environments.transport import TransportName
+from mintact_platform.environments.client.transport import TransportName
 
 
 async def open_session(url: str, environment: str, transport: TransportName) -> driving.Step:

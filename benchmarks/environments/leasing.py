@@ -15,8 +15,8 @@ from typing import Any
 import driving
 
 from mintact_platform import processes
-from mintact_platform.environments.client import Lease
-from mintact_platform.environments.transport import TransportName
+from mintact_platform.environments.client.lease import Lease
+from mintact_platform.environments.client.transport import TransportName
 from mintact_platform.records.task import Task
 
 FOLDER = Path(__file__).parent
@@ -82,7 +82,7 @@ async def server(logs: Path, **spec: Any) -> AsyncIterator[processes.Child]:
     """
     mark = f"benchmark-{os.getpid()}-{secrets.token_hex(4)}"
     child = await processes.spawn(
-        [sys.executable, "-m", "mintact_platform.environments.server"],
+        [sys.executable, "-m", "mintact_platform.environments.server.app"],
         {"logs": str(logs), "capacity": 1024, **spec},
         log=logs / f"{mark}.log",
         mark=mark,

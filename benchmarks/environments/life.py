@@ -17,8 +17,8 @@ import psutil
 from goals import Value
 
 from mintact_platform.config import Deadlines
-from mintact_platform.environments.client import Lease
-from mintact_platform.environments.manager import EnvironmentManager, PoolSpec
+from mintact_platform.environments.client.lease import Lease
+from mintact_platform.environments.pools.manager import EnvironmentManager, PoolSpec
 from mintact_platform.errors import EnvironmentFailure
 
 Values = dict[str, Value]

@@ -94,11 +94,11 @@ async def contest(
     results = Results(memory={name: {} for name in names})
     try:
         for number in sorted(many):
-            for name, pages in field_of.items():
+            for pages in field_of.values():
                 await pages.grow(number)
-                results.memory[name][number] = await asyncio.to_thread(
-                    _memory, pages.contestant.mark
-                )
+            for name, pages in field_of.items():
+                mark = pages.contestant.mark
+                results.memory[name][number] = await asyncio.to_thread(_memory, mark)
             for turn in range(rounds):
                 say(f"{number} at once, round {turn + 1} of {rounds}")
                 for name in names if turn % 2 == 0 else reversed(names):

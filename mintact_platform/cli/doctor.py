@@ -75,7 +75,7 @@ def _programs() -> list[Check]:
 
 def _containment() -> Check:
     """How environments are kept together, tried as an environment server would."""
-    from mintact_platform.environments import containment
+    from mintact_platform.environments.server import containment
 
     found = containment.isolation()
     if found != "none":

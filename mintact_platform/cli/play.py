@@ -18,7 +18,7 @@ from mintact_platform.cli.choices import (
     read_plugin,
 )
 from mintact_platform.config import Plugin
-from mintact_platform.environments.pool import PoolSpec
+from mintact_platform.environments.pools.pool import PoolSpec
 from mintact_platform.play.serving import play
 from mintact_platform.play.settings import PlaySettings
 from mintact_platform.play.tasks import choose_tasks

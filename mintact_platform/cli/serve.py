@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mintact_platform.cli.choices import check_bearer, check_environment
-from mintact_platform.environments.server import ServerSpec, new_directory, serve
+from mintact_platform.environments.server.app import ServerSpec, new_directory, serve
 from mintact_platform.errors import ConfigurationError, PluginNotFound
 from mintact_platform.registry.names import Registry
 

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mintact_platform.environments.asyncenv import AsyncEnvironment as AsyncEnvironment
-    from mintact_platform.environments.remote import RemoteEnvironment as RemoteEnvironment
+    from mintact_platform.environments.client.remote import RemoteEnvironment as RemoteEnvironment
     from mintact_platform.environments.spaces import CallSpace as CallSpace
     from mintact_platform.environments.spaces import ScreenSpace as ScreenSpace
 
 _PUBLIC = {
     "AsyncEnvironment": "asyncenv",
     "CallSpace": "spaces",
-    "RemoteEnvironment": "remote",
+    "RemoteEnvironment": "client.remote",
     "ScreenSpace": "spaces",
 }
 

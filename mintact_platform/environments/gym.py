@@ -18,11 +18,15 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.envs.registration import load_env_creator
 
-from mintact_platform.environments.arraycodec import pack_info
 from mintact_platform.environments.gymwords import act_tool, drawing_text, state_text
-from mintact_platform.environments.spacecodec import describe_space
+from mintact_platform.environments.protocol.arraycodec import pack_info
+from mintact_platform.environments.protocol.spacecodec import describe_space
+from mintact_platform.environments.protocol.spacevalues import (
+    from_jsonable,
+    read_member,
+    to_jsonable,
+)
 from mintact_platform.environments.spaces import CallSpace, ScreenSpace
-from mintact_platform.environments.spacevalues import from_jsonable, read_member, to_jsonable
 from mintact_platform.errors import ConfigurationError
 from mintact_platform.records.task import SPLITS, Task
 from mintact_platform.records.verdict import StateCheck

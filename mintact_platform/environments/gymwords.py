@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from gymnasium import spaces
 
-from mintact_platform.environments.spacevalues import words
+from mintact_platform.environments.protocol.spacevalues import words
 
 Space = gymnasium.Space[Any]
 Schema = dict[str, Any]

@@ -9,8 +9,8 @@ from typing import Any
 from mintact_platform.actions.described import described_space
 from mintact_platform.actions.space import ActionSpace, Call, ParseError
 from mintact_platform.config import Plugin
-from mintact_platform.environments.client import Lease
-from mintact_platform.environments.wire import Observation
+from mintact_platform.environments.client.lease import Lease
+from mintact_platform.environments.protocol.wire import Observation
 from mintact_platform.errors import ConfigurationError
 from mintact_platform.play.round import Round
 from mintact_platform.records.task import Task

@@ -11,7 +11,7 @@ from typing import Any
 
 import uvicorn
 
-from mintact_platform.environments.connection import finish
+from mintact_platform.environments.client.connection import finish
 from mintact_platform.play.app import create_app
 from mintact_platform.play.session import PlaySession
 from mintact_platform.play.settings import PlaySettings

@@ -18,8 +18,8 @@ from mintact_platform.actions.parse import sendable
 from mintact_platform.actions.space import ActionSpace, Call, ParseError
 from mintact_platform.config import Plugin
 from mintact_platform.datasets import saved
-from mintact_platform.environments.client import Lease
-from mintact_platform.environments.manager import EnvironmentManager
+from mintact_platform.environments.client.lease import Lease
+from mintact_platform.environments.pools.manager import EnvironmentManager
 from mintact_platform.errors import (
     ConfigurationError,
     EnvironmentFailure,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mintact_platform.config import Deadlines, Plugin
-from mintact_platform.environments.pool import PoolSpec
+from mintact_platform.environments.pools.pool import PoolSpec
 from mintact_platform.errors import MintactError
 
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from mintact_platform.actions.space import ActionSpace, Call, ParseError
 from mintact_platform.config import Deadlines
-from mintact_platform.environments.client import Lease
-from mintact_platform.environments.wire import Observation
+from mintact_platform.environments.client.lease import Lease
+from mintact_platform.environments.protocol.wire import Observation
 from mintact_platform.errors import EnvironmentFailure, ModelServerError
 from mintact_platform.models.chat import ChatFormat
 from mintact_platform.models.protocol import GenerateRequest, Generation, ImageFile, Sampling

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from mintact_platform.actions.space import ActionSpace
-from mintact_platform.environments.manager import EnvironmentManager
+from mintact_platform.environments.pools.manager import EnvironmentManager
 from mintact_platform.errors import JudgeError
 from mintact_platform.judging.judge import JudgeView
 from mintact_platform.judging.runner import JudgeRunner

@@ -10,8 +10,8 @@ from typing import Any
 from mintact_platform.actions.described import described_space
 from mintact_platform.actions.space import ActionSpace
 from mintact_platform.config import DomainSection, Plugin
-from mintact_platform.environments.describing import described_by
-from mintact_platform.environments.lookup import described_at
+from mintact_platform.environments.client.lookup import described_at
+from mintact_platform.environments.worker.describing import described_by
 from mintact_platform.errors import ConfigurationError, PluginError, PluginNotFound
 from mintact_platform.registry import parameters
 from mintact_platform.registry.names import Registry

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mintact_platform.config import RunConfig
-from mintact_platform.environments.manager import EnvironmentManager, PoolSpec
+from mintact_platform.environments.pools.manager import EnvironmentManager, PoolSpec
 from mintact_platform.errors import first_cause
 from mintact_platform.judging.runner import JudgeRunner
 from mintact_platform.models.gate import Gate

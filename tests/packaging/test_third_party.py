@@ -11,7 +11,7 @@ import asyncio
 from pathlib import Path
 
 from mintact_platform.config import Deadlines
-from mintact_platform.environments.manager import EnvironmentManager, PoolSpec
+from mintact_platform.environments.pools.manager import EnvironmentManager, PoolSpec
 from mintact_platform.registry.names import Registry
 from mintact_platform.registry.parameters import bind
 

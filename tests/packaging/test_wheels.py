@@ -12,6 +12,7 @@ import pytest
 NAMES = {
     "mintact_platform": "mintact_platform",
     "mintact_env_micro": "mintact_env_micro",
+    "mintact_env_web": "mintact_env_web",
     "mintact_reward_state": "mintact_reward_state",
     "mintact_algorithm_grpo": "mintact_algorithm_grpo",
     "mintact_plugin_torch": "mintact_plugin_torch",

@@ -9,7 +9,7 @@ from mintact_env_micro.tasks import DOMAINS
 from PIL import Image
 
 from mintact_platform.config import Deadlines
-from mintact_platform.environments.manager import EnvironmentManager, PoolSpec
+from mintact_platform.environments.pools.manager import EnvironmentManager, PoolSpec
 from mintact_platform.errors import EnvironmentFailure
 
 SETS = {"mobile": tasks.mobile, "desktop": tasks.desktop, "web": tasks.web, "tools": tasks.tools}

@@ -17,7 +17,7 @@ from mintact_env_web.synth.oracle import random_call
 from mintact_env_web.synth.tasks import SynthTasks
 
 from mintact_platform.config import Deadlines
-from mintact_platform.environments.manager import EnvironmentManager, PoolSpec
+from mintact_platform.environments.pools.manager import EnvironmentManager, PoolSpec
 from mintact_platform.errors import EnvironmentFailure
 
 AT_ONCE = 16

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from mintact_platform import processes
-from mintact_platform.environments.client import Lease
+from mintact_platform.environments.client.lease import Lease
 from mintact_platform.records.task import Task
 
 ENVIRONMENTS = '''
@@ -249,7 +249,7 @@ def start_server(trial_path, tmp_path_factory):
         logs = tmp_path_factory.mktemp("logs")
         mark = f"trial-{secrets.token_hex(4)}-{next(numbers)}"
         child = await processes.spawn(
-            [sys.executable, "-m", "mintact_platform.environments.server"],
+            [sys.executable, "-m", "mintact_platform.environments.server.app"],
             {"logs": str(logs), **spec},
             log=logs / "server.log",
             mark=mark,

@@ -6,7 +6,7 @@ import sys
 import httpx
 import pytest
 
-from mintact_platform.environments.client import Lease
+from mintact_platform.environments.client.lease import Lease
 from mintact_platform.errors import ConfigurationError, EnvironmentFailure, LeaseExpired
 
 COUNT = {"name": "count", "arguments": {}}

@@ -6,7 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from mintact_platform.environments.encoding import (
+from mintact_platform.environments.protocol.images import read_image
+from mintact_platform.environments.protocol.wire import EncodedImage, WireError
+from mintact_platform.environments.worker.encoding import (
     InvalidObservation,
     encode_image,
     from_reset,
@@ -14,8 +16,6 @@ from mintact_platform.environments.encoding import (
     has_pixels,
     plain,
 )
-from mintact_platform.environments.images import read_image
-from mintact_platform.environments.wire import EncodedImage, WireError
 
 
 def test_a_png_keeps_every_pixel():

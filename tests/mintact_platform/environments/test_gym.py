@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from mintact_platform.actions.ui import ToolUse
 from mintact_platform.environments.gym import GymEnvironment, find, tasks
 from mintact_platform.environments.gymwords import schema_of, state_text
-from mintact_platform.environments.spacevalues import to_jsonable
+from mintact_platform.environments.protocol.spacevalues import to_jsonable
 from mintact_platform.errors import ConfigurationError
 from mintact_platform.records.task import SPLITS
 from mintact_platform.registry import parameters

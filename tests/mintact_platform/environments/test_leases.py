@@ -5,8 +5,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from mintact_platform.environments.leases import Call, LeaseTable, Refusal
-from mintact_platform.environments.wire import ErrorBody
+from mintact_platform.environments.protocol.wire import ErrorBody
+from mintact_platform.environments.server.leases import Call, LeaseTable, Refusal
 
 
 def table_of(capacity=4):

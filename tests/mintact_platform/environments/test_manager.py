@@ -8,7 +8,7 @@ import pytest
 
 from mintact_platform import processes
 from mintact_platform.config import Deadlines
-from mintact_platform.environments.manager import EnvironmentManager, PoolSpec
+from mintact_platform.environments.pools.manager import EnvironmentManager, PoolSpec
 from mintact_platform.errors import ConfigurationError, EnvironmentFailure
 
 COUNT = {"name": "count", "arguments": {}}

@@ -8,7 +8,7 @@ import os
 import pytest
 
 from mintact_platform.config import Deadlines
-from mintact_platform.environments.manager import EnvironmentManager, PoolSpec
+from mintact_platform.environments.pools.manager import EnvironmentManager, PoolSpec
 from mintact_platform.errors import EnvironmentFailure
 from mintact_platform.records.task import Task
 

@@ -11,11 +11,11 @@ import pytest
 
 from mintact_platform import processes
 from mintact_platform.config import Deadlines
-from mintact_platform.environments import local
-from mintact_platform.environments import servers as rounds
-from mintact_platform.environments.local import DEATHS, LocalServer, ServerGivenUp
-from mintact_platform.environments.manager import EnvironmentManager, PoolSpec
-from mintact_platform.environments.seats import BACKOFF, Seats
+from mintact_platform.environments.pools import local
+from mintact_platform.environments.pools import servers as rounds
+from mintact_platform.environments.pools.local import DEATHS, LocalServer, ServerGivenUp
+from mintact_platform.environments.pools.manager import EnvironmentManager, PoolSpec
+from mintact_platform.environments.pools.seats import BACKOFF, Seats
 from mintact_platform.errors import EnvironmentFailure
 from mintact_platform.records.task import Task
 

@@ -11,8 +11,8 @@ from collections import Counter
 import pytest
 
 from mintact_platform.config import Deadlines
-from mintact_platform.environments import servers as rounds
-from mintact_platform.environments.manager import EnvironmentManager, PoolSpec
+from mintact_platform.environments.pools import servers as rounds
+from mintact_platform.environments.pools.manager import EnvironmentManager, PoolSpec
 from mintact_platform.errors import ConfigurationError, EnvironmentFailure
 
 COUNT = {"name": "count", "arguments": {}}

@@ -12,8 +12,8 @@ import pytest
 
 from mintact_platform import processes
 from mintact_platform.config import Deadlines
-from mintact_platform.environments import seats, servers
-from mintact_platform.environments.manager import EnvironmentManager, PoolSpec
+from mintact_platform.environments.pools import seats, servers
+from mintact_platform.environments.pools.manager import EnvironmentManager, PoolSpec
 from mintact_platform.errors import EnvironmentFailure
 from mintact_platform.records.task import Task
 

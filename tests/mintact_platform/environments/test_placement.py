@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mintact_platform.environments.placement import AVOID, Placement
+from mintact_platform.environments.pools.placement import AVOID, Placement
 from mintact_platform.errors import ConfigurationError, EnvironmentFailure
 
 
@@ -30,7 +30,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch):
     clock = Clock()
-    monkeypatch.setattr("mintact_platform.environments.placement.time.monotonic", clock)
+    monkeypatch.setattr("mintact_platform.environments.pools.placement.time.monotonic", clock)
     return clock
 
 

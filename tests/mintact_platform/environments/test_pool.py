@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from mintact_platform.environments.pool import FRESH, Pool, PoolSpec
-from mintact_platform.environments.pooled import STRIKES
+from mintact_platform.environments.pools.pool import FRESH, Pool, PoolSpec
+from mintact_platform.environments.pools.pooled import STRIKES
 from mintact_platform.errors import ConfigurationError, EnvironmentFailure, LeaseExpired
 from mintact_platform.records.task import Task
 

@@ -24,9 +24,9 @@ from gymnasium.wrappers import (
 )
 
 from mintact_platform.config import Deadlines
-from mintact_platform.environments import background as background_module
-from mintact_platform.environments.background import background
-from mintact_platform.environments.remote import RemoteEnvironment
+from mintact_platform.environments.client import background as background_module
+from mintact_platform.environments.client.background import background
+from mintact_platform.environments.client.remote import RemoteEnvironment
 from mintact_platform.errors import ConfigurationError, EnvironmentFailure
 from mintact_platform.records.task import Task
 from mintact_platform.records.verdict import StateCheck

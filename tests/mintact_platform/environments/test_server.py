@@ -8,7 +8,7 @@ import sys
 import httpx
 import pytest
 
-from mintact_platform.environments import wire
+from mintact_platform.environments.protocol import wire
 from mintact_platform.errors import MintactError
 
 
@@ -184,7 +184,8 @@ async def test_a_bind_outside_loopback_needs_a_bearer_token(start_server, monkey
 
 def test_a_worker_imports_nothing_heavy():
     script = (
-        "import sys, mintact_platform.environments.worker, mintact_platform.environments.encoding\n"
+        "import sys, mintact_platform.environments.worker.main\n"
+        "import mintact_platform.environments.worker.encoding\n"
         "from mintact_platform.registry.names import Registry; Registry.discover().tables\n"
         "heavy = {'fastapi', 'httpx', 'pydantic', 'torch', 'uvicorn', 'rich', 'tokenizers',"
         " 'transformers', 'playwright', 'PIL'}\n"

@@ -13,10 +13,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from mintact_platform.environments.arraycodec import pack_info, unpack_info
-from mintact_platform.environments.spacecodec import describe_space, native_spaces, space_of
+from mintact_platform.environments.protocol.arraycodec import pack_info, unpack_info
+from mintact_platform.environments.protocol.spacecodec import (
+    describe_space,
+    native_spaces,
+    space_of,
+)
+from mintact_platform.environments.protocol.spacevalues import (
+    from_jsonable,
+    read_member,
+    to_jsonable,
+    words,
+)
 from mintact_platform.environments.spaces import CallSpace, ScreenSpace
-from mintact_platform.environments.spacevalues import from_jsonable, read_member, to_jsonable, words
 from mintact_platform.errors import ConfigurationError
 
 INTEGERS = ["int8", "uint8", "int16", "int32", "int64"]

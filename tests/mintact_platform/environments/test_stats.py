@@ -3,7 +3,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mintact_platform.environments.stats import KEPT, PoolStats, Timings
+from mintact_platform.environments.pools.stats import KEPT, PoolStats, Timings
 
 
 @given(st.lists(st.floats(0, 1e6), max_size=3 * KEPT), st.floats(0, 1))

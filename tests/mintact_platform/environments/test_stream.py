@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from mintact_platform.environments import wire
-from mintact_platform.environments.client import Lease
-from mintact_platform.environments.messages import StepRequest, read, read_step
+from mintact_platform.environments.client.lease import Lease
+from mintact_platform.environments.protocol import wire
+from mintact_platform.environments.protocol.messages import StepRequest, read, read_step
 from mintact_platform.errors import ConfigurationError, EnvironmentFailure, LeaseExpired
 
 COUNT = {"name": "count", "arguments": {}}

@@ -1,6 +1,6 @@
 import asyncio
 
-from mintact_platform.environments.sweeper import Sweeper
+from mintact_platform.environments.protocol.sweeper import Sweeper
 
 
 class Call:

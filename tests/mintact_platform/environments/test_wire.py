@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mintact_platform.environments import wire
-from mintact_platform.environments.wire import EncodedImage, ErrorBody, Observation
+from mintact_platform.environments.protocol import wire
+from mintact_platform.environments.protocol.wire import EncodedImage, ErrorBody, Observation
 
 PNG = b"\x89PNG\r\n\x1a\n"
 

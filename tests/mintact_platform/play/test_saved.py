@@ -13,7 +13,7 @@ from mintact_env_micro.tasks import DOMAINS
 from mintact_platform.config import Deadlines
 from mintact_platform.datasets import saved
 from mintact_platform.datasets.supervised import Renderer, batch, sources
-from mintact_platform.environments.client import Lease
+from mintact_platform.environments.client.lease import Lease
 from mintact_platform.errors import ConfigurationError
 from mintact_platform.models.protocol import Generation
 from mintact_platform.models.vision import VisionSize

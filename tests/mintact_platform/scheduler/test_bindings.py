@@ -12,7 +12,7 @@ import pytest
 from mintact_platform import processes
 from mintact_platform.actions.ui import MobileUse
 from mintact_platform.config import Deadlines, DomainSection, RunConfig
-from mintact_platform.environments.manager import EnvironmentManager
+from mintact_platform.environments.pools.manager import EnvironmentManager
 from mintact_platform.errors import ConfigurationError, PluginNotFound
 from mintact_platform.records.task import Task
 from mintact_platform.registry.names import Registry
@@ -105,7 +105,7 @@ def start(elsewhere, tmp_path_factory):
         logs = tmp_path_factory.mktemp("logs")
         child = asyncio.run(
             processes.spawn(
-                [sys.executable, "-m", "mintact_platform.environments.server"],
+                [sys.executable, "-m", "mintact_platform.environments.server.app"],
                 {"logs": str(logs), **spec},
                 log=logs / "server.log",
                 mark=f"garden-{len(children)}-{id(children):x}",

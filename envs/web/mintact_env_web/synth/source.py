@@ -8,11 +8,11 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from playwright.async_api import BrowserContext, Page, Route
+
 from mintact_env_web.synth.capabilities import capability_of, templates
 from mintact_env_web.synth.generator import build
 from mintact_env_web.synth.site import Ending, Site
-from playwright.async_api import BrowserContext, Page, Route
-
 from mintact_platform.records.task import Task
 from mintact_platform.records.verdict import StateCheck
 

@@ -12,7 +12,6 @@ from mintact_env_web.synth.generator import tasks
 from mintact_env_web.synth.site import SiteTask
 from mintact_env_web.synth.source import recent
 from mintact_env_web.synth.styles import styles
-
 from mintact_platform.errors import ConfigurationError, near_match
 from mintact_platform.records.task import SPLITS, Task
 

@@ -16,7 +16,6 @@ from playwright.async_api import Page
 
 from mintact_env_web.synth.capabilities import templates
 from mintact_env_web.synth.oracle import PageHand, random_call
-
 from mintact_platform.records.task import Task
 from mintact_platform.records.verdict import StateCheck
 

@@ -12,7 +12,7 @@ from mintact_env_web.browser.launch import find_chromium, requirements
 from mintact_env_web.browser.processes import browser_processes
 from mintact_env_web.environment import WebEnvironment
 
-from mintact_platform.environments.worker import check_requirements
+from mintact_platform.environments.worker.main import check_requirements
 from mintact_platform.errors import ConfigurationError, EnvironmentFailure
 from mintact_platform.records.task import Task
 

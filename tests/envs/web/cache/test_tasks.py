@@ -11,7 +11,7 @@ from mintact_env_web.cache.validate import table, validate
 
 from mintact_platform.cli.main import main
 from mintact_platform.config import Deadlines
-from mintact_platform.environments.manager import EnvironmentManager, PoolSpec
+from mintact_platform.environments.pools.manager import EnvironmentManager, PoolSpec
 from mintact_platform.errors import ConfigurationError, EnvironmentFailure
 
 STOP = {"action": "stop", "response": "Order 4711 it is"}

@@ -9,7 +9,7 @@ from acme_miniwob.solve import DRAGS, MISSES, SOLVERS
 from acme_miniwob.tasks import task, tasks
 
 from mintact_platform.config import Deadlines
-from mintact_platform.environments.manager import EnvironmentManager, PoolSpec
+from mintact_platform.environments.pools.manager import EnvironmentManager, PoolSpec
 
 pytestmark = pytest.mark.browser
 

@@ -1,4 +1,4 @@
-"""Every template is solved through real clicks and keys, and a wrong ending is told from a right one."""
+"""Every template is solved by real clicks and keys, and a wrong ending told from a right one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXTENDED = {t.name for t in templates().values() if t.needs}
 
 
 def task_of(name, seed):
-    """A task of a template on a site of its own; the next seed where a content does not allow it."""
+    """A task of a template on a site of its own; the next seed where its content has none."""
     while True:
         site = build(seed, include=(capability_of(name).name,))
         drawn = draw(site, name, random.Random(seed))

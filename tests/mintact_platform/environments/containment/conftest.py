@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from mintact_platform import trees
-from mintact_platform.environments import containment
-from mintact_platform.environments.catalogue import Catalogue
-from mintact_platform.environments.containment import Containment
-from mintact_platform.environments.leases import Refusal
-from mintact_platform.environments.messages import CreateRequest, ResetRequest, StepRequest
-from mintact_platform.environments.service import LeaseService
+from mintact_platform.environments.protocol.messages import CreateRequest, ResetRequest, StepRequest
+from mintact_platform.environments.server import containment
+from mintact_platform.environments.server.catalogue import Catalogue
+from mintact_platform.environments.server.containment import Containment
+from mintact_platform.environments.server.leases import Refusal
+from mintact_platform.environments.server.service import LeaseService
 from mintact_platform.registry.names import Registry
 
 ENVIRONMENTS = '''

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from mintact_platform import trees
-from mintact_platform.environments import containment, usage, wire
-from mintact_platform.environments.containment import Containment, choose, read_limits
-from mintact_platform.environments.remains import Logs, remove
+from mintact_platform.environments.protocol import wire
+from mintact_platform.environments.server import containment, usage
+from mintact_platform.environments.server.containment import Containment, choose, read_limits
+from mintact_platform.environments.server.remains import Logs, remove
 from mintact_platform.errors import ConfigurationError
 
 
@@ -244,7 +245,7 @@ async def test_only_the_last_logs_of_failed_workers_are_kept(tmp_path):
 REMOVE = """
 import os, sys
 from pathlib import Path
-from mintact_platform.environments.remains import remove
+from mintact_platform.environments.server.remains import remove
 folder = Path(sys.argv[1])
 if os.getuid() == 0:
     os.chown(folder, 65534, 65534)

@@ -15,18 +15,18 @@ from mintact_env_micro.browser import browser_path
 
 import mintact_platform
 from mintact_platform import trees
-from mintact_platform.environments import wire
-from mintact_platform.environments.messages import CreateRequest, ResetRequest, StepRequest
+from mintact_platform.environments.protocol import wire
+from mintact_platform.environments.protocol.messages import CreateRequest, ResetRequest, StepRequest
 
 AS_NOBODY = """
 import asyncio, json, os, sys, tempfile
 from pathlib import Path
 from mintact_platform import trees
-from mintact_platform.environments import containment
-from mintact_platform.environments.catalogue import Catalogue
-from mintact_platform.environments.containment import Containment
-from mintact_platform.environments.messages import CreateRequest, ResetRequest, StepRequest
-from mintact_platform.environments.service import LeaseService
+from mintact_platform.environments.server import containment
+from mintact_platform.environments.server.catalogue import Catalogue
+from mintact_platform.environments.server.containment import Containment
+from mintact_platform.environments.protocol.messages import CreateRequest, ResetRequest, StepRequest
+from mintact_platform.environments.server.service import LeaseService
 from mintact_platform.registry.names import Registry
 
 async def main(isolation):
@@ -98,7 +98,7 @@ def interpreter_of_nobody(folder):
     packages.append(sysconfig.get_path("purelib"))
     environ = {name: str(folder) for name in ("TMPDIR", "HOME")}
     environ |= {"PATH": os.environ["PATH"], "PYTHONPATH": ":".join(packages)}
-    imports = "import mintact_platform.environments.service, wild_envs"
+    imports = "import mintact_platform.environments.server.service, wild_envs"
     again = f"import subprocess as s, sys; s.run([sys.executable, '-c', {imports!r}], check=True)"
     for python in (sys.executable, f"/usr/bin/python3.{sys.version_info.minor}"):
         if as_nobody([python, "-c", again], environ).returncode == 0:

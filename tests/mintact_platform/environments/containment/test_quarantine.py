@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mintact_platform.environments import status
-from mintact_platform.environments.quarantine import FAILURES, Quarantine, key_of
-from mintact_platform.environments.wire import ErrorBody
+from mintact_platform.environments.protocol.wire import ErrorBody
+from mintact_platform.environments.server import status
+from mintact_platform.environments.server.quarantine import FAILURES, Quarantine, key_of
 
 KEY = key_of("a/b", {"x": 1}, None)
 

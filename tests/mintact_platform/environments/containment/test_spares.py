@@ -6,8 +6,8 @@ import time
 import pytest
 
 from mintact_platform import trees
-from mintact_platform.environments import spares as module
-from mintact_platform.environments import status
+from mintact_platform.environments.server import spares as module
+from mintact_platform.environments.server import status
 
 
 def ready(service):

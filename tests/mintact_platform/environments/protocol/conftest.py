@@ -22,13 +22,13 @@ import pytest
 from uvicorn.server import ServerState
 
 from mintact_platform import processes
-from mintact_platform.environments import wire
-from mintact_platform.environments.border import Border
-from mintact_platform.environments.catalogue import Catalogue
-from mintact_platform.environments.server import create_app
-from mintact_platform.environments.service import LeaseService
-from mintact_platform.environments.stream import Stream
-from mintact_platform.environments.worker import Worker, describe
+from mintact_platform.environments.protocol import wire
+from mintact_platform.environments.server.app import create_app
+from mintact_platform.environments.server.border import Border
+from mintact_platform.environments.server.catalogue import Catalogue
+from mintact_platform.environments.server.service import LeaseService
+from mintact_platform.environments.server.stream import Stream
+from mintact_platform.environments.worker.main import Worker, describe
 from mintact_platform.records.verdict import StateCheck
 from mintact_platform.registry.names import Registry
 

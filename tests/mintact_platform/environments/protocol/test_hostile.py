@@ -12,7 +12,7 @@ import msgpack
 import pytest
 
 from mintact_platform import processes
-from mintact_platform.environments import wire
+from mintact_platform.environments.protocol import wire
 
 LIGHT = "trial_envs:Shared"
 COUNT = {"name": "count", "arguments": {}}
@@ -286,7 +286,7 @@ async def test_a_request_that_means_two_things_is_refused(hostile, headers):
     )
     # what follows the refusal is the end of the connection: nothing else was read as a request
     ends = "9999" not in headers
-    status, head, reply = await raw(hostile, f"{head}0\r\n\r\n{smuggled}", until_eof=ends)
+    status, head, _ = await raw(hostile, f"{head}0\r\n\r\n{smuggled}", until_eof=ends)
     assert status in (400, 411, 413, 501)
 
 
@@ -294,7 +294,7 @@ async def test_headers_without_end_are_cut_off(hostile):
     url = httpx.URL(hostile.url)
     reader, writer = await asyncio.open_connection(url.host, url.port)
     writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\n")
-    with pytest.raises((ConnectionError, asyncio.IncompleteReadError, EOFError)):
+    with pytest.raises((ConnectionError, asyncio.IncompleteReadError, EOFError)):  # noqa: PT012
         async with asyncio.timeout(30):
             for number in range(10_000):
                 writer.write(b"X-%d: %s\r\n" % (number, b"x" * 1000))

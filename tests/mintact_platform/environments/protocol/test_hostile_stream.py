@@ -12,7 +12,7 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from mintact_platform.environments import wire
+from mintact_platform.environments.protocol import wire
 
 LIGHT = "trial_envs:Shared"
 COUNT = {"name": "count", "arguments": {}}
@@ -156,8 +156,8 @@ async def test_a_client_that_never_reads_is_not_read_from(hostile, client):
     process = psutil.Process(hostile.child.process.pid)
     before = process.memory_info().rss
     async with stream_to(hostile) as stream:
-        made = (await replies_to(stream, ["create", "", "", {"key": "greedy", "environment": LIGHT,
-                                                              "params": {"size": 600}}]))[0][1]  # fmt: skip
+        wish = {"key": "greedy", "environment": LIGHT, "params": {"size": 600}}
+        made = (await replies_to(stream, ["create", "", "", wish]))[0][1]
         lease = made["lease"], made["token"]
         await replies_to(stream, ["reset", *lease, {"episode": "e"}])
         stream.transport.pause_reading()

@@ -19,7 +19,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from mintact_platform import processes
-from mintact_platform.environments import wire
+from mintact_platform.environments.protocol import wire
 
 CALM = '''
 import gymnasium

@@ -95,7 +95,7 @@ def watched_server(tmp_path_factory):
         # short: the path of a socket in it has at most 108 bytes
         folder, logs = tmp_path_factory.mktemp("s"), tmp_path_factory.mktemp("logs")
         child = await processes.spawn(
-            [sys.executable, "-m", "mintact_platform.environments.server"],
+            [sys.executable, "-m", "mintact_platform.environments.server.app"],
             {"logs": str(logs), **spec},
             log=logs / "server.log",
             mark=f"soak-{secrets.token_hex(4)}",
@@ -145,7 +145,7 @@ class Proxy:
 
     async def __aenter__(self) -> "Proxy":
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
-        self.url = "http://127.0.0.1:%d" % self._server.sockets[0].getsockname()[1]
+        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
         return self
 
     async def __aexit__(self, *error) -> None:

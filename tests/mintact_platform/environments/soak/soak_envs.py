@@ -16,7 +16,7 @@ import gymnasium
 import numpy as np
 
 from mintact_platform.environments import CallSpace, ScreenSpace
-from mintact_platform.environments.wire import pack
+from mintact_platform.environments.protocol.wire import pack
 from mintact_platform.records.verdict import StateCheck
 
 SLEEP = "import time; time.sleep(600)"
@@ -67,7 +67,7 @@ def sockets():
 
 
 def write_channel(environment, arguments):
-    """Write over the channel: noise, a reply that is no message, or the beginning of a large one."""
+    """Write over the channel: noise, a reply that is no message, the beginning of a large one."""
     rubbish = {
         "noise": os.urandom(300),
         "shape": pack({"not": "a reply"}),
@@ -137,8 +137,8 @@ def flood(environment, arguments):
 DEEDS = {
     deed.__name__: deed
     for deed in (
-        hang, spin, hang_locked, freeze, leave, crash, fail, garbage, write_channel, close_descriptors,
-        daemons, threads, fill, litter, flood,
+        hang, spin, hang_locked, freeze, leave, crash, fail, garbage, write_channel,
+        close_descriptors, daemons, threads, fill, litter, flood,
     )
 }  # fmt: skip
 

@@ -7,7 +7,7 @@ import random
 import httpx
 import pytest
 
-from mintact_platform.environments.client import Lease
+from mintact_platform.environments.client.lease import Lease
 from mintact_platform.records.task import Task
 
 STEPS = 12
@@ -25,7 +25,7 @@ class Scissors:
 
     async def __aenter__(self) -> "Scissors":
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
-        self.url = "http://127.0.0.1:%d" % self._server.sockets[0].getsockname()[1]
+        self.url = f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
         return self
 
     async def __aexit__(self, *error) -> None:

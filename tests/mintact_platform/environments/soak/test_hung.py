@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from mintact_platform.environments.client import Lease
+from mintact_platform.environments.client.lease import Lease
 from mintact_platform.errors import EnvironmentFailure, MintactError
 from mintact_platform.records.task import Task
 
@@ -133,8 +133,8 @@ async def test_killing_what_hangs_happens_at_its_deadline(lease_of):
     lease = await lease_of("Isolated")
     await lease.reset(episode="e", task=TASK, seed=0, deadline=LONG)
     start = time.monotonic()
+    action = {"name": "hang_locked", "arguments": {}}
     with pytest.raises(EnvironmentFailure) as caught:
-        action = {"name": "hang_locked", "arguments": {}}
         await lease.step(step=0, action=action, deadline=1.0)
     assert (caught.value.phase, caught.value.kind) == ("step", "timeout")
     assert time.monotonic() - start >= 0.5

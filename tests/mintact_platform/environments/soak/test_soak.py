@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from mintact_platform.environments.client import Lease
-from mintact_platform.environments.containment import isolation
+from mintact_platform.environments.client.lease import Lease
+from mintact_platform.environments.server.containment import isolation
 from mintact_platform.errors import EnvironmentFailure
 from mintact_platform.records.task import Task
 
@@ -275,7 +275,7 @@ async def test_ten_thousand_lives_with_faults_leave_nothing(soak, find_argument)
 
 CLIENT = """
 import asyncio, sys
-from mintact_platform.environments.client import Lease
+from mintact_platform.environments.client.lease import Lease
 from mintact_platform.records.task import Task
 
 async def main(url):

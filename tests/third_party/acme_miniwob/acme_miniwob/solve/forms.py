@@ -256,11 +256,10 @@ async def movies(hand: Hand) -> None:
     genre, director, year = re.search(pattern, hand.goal).groups()
     for number, field in enumerate(await hand.all("#area input[type=text]")):
         name = await hand.environment.page.evaluate(LABEL, number)
-        for word, value in (("genre", genre), ("director", director), ("year", year)):
-            if word in name.lower():
+        for words, value in (("genre", genre), ("director", director), ("year|date", year)):
+            if re.search(words, name.lower()):
                 await hand.type(field, value)
-    for button in await hand.all("#area button, #area .final, #area input[type=submit]"):
-        return await hand.click(button)
+    await hand.click("#area button, #area .final, #area .ui-submit")
 
 
 # the words next to a field: a placeholder, or what stands before it in the same block
@@ -269,8 +268,8 @@ LABEL = """(number) => {
   if (field.placeholder) return field.placeholder;
   const row = field.closest("tr, p, .row");
   if (row && row.querySelectorAll("input").length === 1) return row.innerText;
-  const before = field.previousElementSibling ?? field.parentElement.previousElementSibling;
-  return before.innerText;
+  const beside = field.previousElementSibling ?? field.nextElementSibling;
+  return (beside ?? field.parentElement.previousElementSibling).innerText;
 }"""
 
 

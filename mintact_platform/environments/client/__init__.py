@@ -1,0 +1,1 @@
+"""The other side of a lease: calls that survive lost replies."""

@@ -1,0 +1,193 @@
+"""HTTP calls to an environment server, asked again when their reply got lost."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import ssl
+import time
+from collections.abc import Coroutine, Mapping
+from typing import Any, NoReturn
+
+import httpx
+
+from mintact_platform.environments.protocol import wire
+from mintact_platform.environments.protocol.wire import ErrorBody
+from mintact_platform.errors import (
+    ConfigurationError,
+    EnvironmentFailure,
+    LeaseExpired,
+    MintactError,
+)
+
+_LIMITS = httpx.Limits(max_connections=2, max_keepalive_connections=1, keepalive_expiry=600.0)
+RETRY_AFTER = 0.05
+"""Seconds before a call is asked again."""
+UNREACHABLE_AFTER = 3.0
+"""Seconds of refused connections after which a server is given up: its leases died with it."""
+_HEADERS = {
+    "content-type": wire.MSGPACK,
+    "accept": wire.MSGPACK,
+    wire.PROTOCOL_HEADER: str(wire.PROTOCOL),
+}
+
+
+class Connection:
+    """HTTP calls to one server, repeated inside their deadline when a reply is lost.
+
+    Args:
+        url: of the server.
+        bearer: token, if the server wants one.
+    """
+
+    def __init__(self, url: str, bearer: str | None = None) -> None:
+        self.url = url.rstrip("/")
+        self._headers = {**_HEADERS, **({"authorization": f"Bearer {bearer}"} if bearer else {})}
+        self._http = self._open()
+
+    async def post(
+        self, phase: str, path: str, body: Mapping[str, Any], deadline: float, *, token: str = ""
+    ) -> dict[str, Any]:
+        """Post a message that may be repeated; see `request`."""
+        return await self.request(phase, "POST", path, body, deadline, token=token)
+
+    async def request(
+        self,
+        phase: str,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None,
+        deadline: float,
+        *,
+        token: str = "",
+    ) -> dict[str, Any]:
+        """Send a message and read the reply.
+
+        The server gets the time that is left, less a margin in which its own typed answer can
+        arrive. An attempt waits for at most half of it: then the same call is asked again on a
+        new connection and joins the one still running.
+
+        Raises:
+            EnvironmentFailure: typed; kind `timeout` once the deadline passed.
+            ConfigurationError: the request is wrong.
+        """
+        start = time.monotonic()
+        end, reached, lost = start + deadline, start, "no reply"
+        while (left := end - time.monotonic()) > 0:
+            try:
+                async with asyncio.timeout(max(left / 2, min(left, 1.0))):
+                    reply = await self._send(method, path, body, left, token)
+            except (httpx.TransportError, TimeoutError) as error:
+                lost = f"{type(error).__name__}: {error}".rstrip(": ")
+                await self._renew()
+                if not isinstance(error, httpx.ConnectError):
+                    reached = time.monotonic()
+                elif time.monotonic() - reached > UNREACHABLE_AFTER:
+                    break
+                await asyncio.sleep(RETRY_AFTER)
+                continue
+            if reply.status_code < 400:
+                return self._read(phase, reply)
+            if reply.status_code >= 500:
+                await self._renew()
+            if reply.status_code not in (502, 503, 504) or wire.PROTOCOL_HEADER in reply.headers:
+                self._raise(phase, reply)
+            reached, lost = time.monotonic(), f"HTTP {reply.status_code} from a proxy"
+            await asyncio.sleep(RETRY_AFTER)
+        late = time.monotonic() >= end
+        what = f"no answer within {deadline:g} s" if late else "the server cannot be reached"
+        kind = "timeout" if late else "unreachable"
+        raise EnvironmentFailure(f"{what} ({lost})", phase=phase, kind=kind, where=self.url)
+
+    async def cancel(self, key: str, deadline: float = 10.0) -> None:
+        """Give back whatever lease this key made or is about to make."""
+        try:
+            path = f"/v1/leases?{httpx.QueryParams(key=key)}"
+            await self.request("create", "DELETE", path, None, deadline)
+        except (EnvironmentFailure, ConfigurationError):
+            pass  # unreachable: the lease ends by its time to live
+
+    async def close(self) -> None:
+        """Close the connection."""
+        await self._http.aclose()
+
+    async def _send(
+        self, method: str, path: str, body: Mapping[str, Any] | None, left: float, token: str
+    ) -> httpx.Response:
+        content = None
+        if body is not None:
+            margin = min(0.5, left / 4)
+            content = wire.pack({**body, "deadline_s": left - margin})
+        headers = {**self._headers, wire.TOKEN_HEADER: token} if token else self._headers
+        request = httpx.Request(method, self.url + path, headers=headers, content=content)
+        reply = await self._http.handle_async_request(request)
+        await reply.aread()
+        return reply
+
+    def _read(self, phase: str, reply: httpx.Response) -> dict[str, Any]:
+        try:
+            return wire.loads(reply.content, reply.headers.get("content-type", ""))
+        except wire.WireError as error:
+            raise EnvironmentFailure(
+                f"not our protocol: {error}", phase=phase, kind="invalid", where=self.url
+            ) from None
+
+    def _raise(self, phase: str, reply: httpx.Response) -> NoReturn:
+        try:
+            media = reply.headers.get("content-type", "")
+            error = ErrorBody.unpack(wire.loads(reply.content, media))
+        except wire.WireError:
+            error = ErrorBody("invalid", phase, f"HTTP {reply.status_code}: {reply.text[:200]!r}")
+        raise failure_of(reply.status_code, error, phase, self.url)
+
+    async def _renew(self) -> None:
+        """Never reuse a connection after a failure: its next reply may be another call's."""
+        old, self._http = self._http, self._open()
+        await old.aclose()
+
+    def _open(self) -> httpx.AsyncHTTPTransport:
+        """Httpx without its client: no proxies from the environment, cookies, redirects.
+
+        It has no timeouts, every request runs under `asyncio.timeout`.
+        """
+        context = tls(self.url.startswith("https:"))
+        return httpx.AsyncHTTPTransport(verify=context, limits=_LIMITS, trust_env=False)
+
+
+def failure_of(status: int, error: ErrorBody, phase: str, url: str) -> MintactError:
+    """The exception for an error reply: bad input, a lease that is gone, or a failure."""
+    if status in (400, 401, 413, 426):
+        return ConfigurationError(error.message, where=url)
+    failure = LeaseExpired if status == 410 else EnvironmentFailure
+    return failure(
+        error.message,
+        phase=phase,
+        kind=error.kind,
+        retryable=error.retryable,
+        log_tail=error.log_tail,
+        where=f"{url} ({phase})",
+        retry_after=error.retry_after_s,
+    )
+
+
+async def finish(work: Coroutine[Any, Any, Any]) -> None:
+    """Run to the end even when cancelled meanwhile, then let the cancellation go on.
+
+    The work must have a deadline of its own.
+    """
+    task = asyncio.get_running_loop().create_task(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
+    task.result()
+
+
+@functools.cache
+def tls(real: bool) -> ssl.SSLContext:
+    """One context for all clients; building it reads the certificate store (20 ms)."""
+    return ssl.create_default_context() if real else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)

@@ -1,0 +1,1 @@
+"""Leases held for rollouts, over any number of servers."""

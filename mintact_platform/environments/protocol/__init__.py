@@ -1,0 +1,1 @@
+"""What travels between a client and a server, and how large it may be."""

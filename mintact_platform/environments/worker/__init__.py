@@ -1,0 +1,1 @@
+"""Inside a worker: one process that hosts instances of one environment."""
