@@ -383,7 +383,11 @@ def _reply(request: Request, reply: Reply) -> Response:
     assert reply.body is not None
     if _media(request, "accept") == wire.MSGPACK:
         return Response(reply.body, media_type=wire.MSGPACK)
-    return Response(wire.dumps(wire.unpack(reply.body), wire.JSON), media_type=wire.JSON)
+    try:
+        return Response(wire.dumps(wire.unpack(reply.body), wire.JSON), media_type=wire.JSON)
+    except wire.WireError as error:
+        invalid = ErrorBody("invalid", _phase(request), f"the worker's reply: {error}")
+        return _error_response(Refusal(500, invalid), wire.JSON)
 
 
 async def _refused(request: Request, error: Exception) -> Response:

@@ -6,9 +6,11 @@ import asyncio
 import base64
 import math
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
+from weakref import WeakKeyDictionary
 
 from mintact_env_web.browser.lifetime import unless
 
@@ -23,6 +25,11 @@ LOAD_LIMIT_S = 8.0
 CALL_DEADLINE_S = 8.0
 """A page that does not answer one question in this time does not answer at all."""
 CAPTURE_DEADLINE_S = 6.0
+CAPTURES_AT_ONCE = 4
+"""Of one browser. More do not make it faster: on a busy machine all of them become late, and what
+is given up and asked again makes them later still."""
+TURN_DEADLINE_S = 4.0
+"""After so long a picture is taken out of turn: pages that hang keep theirs for some seconds."""
 _POLL_S = 0.01
 _PULSE = "window[Symbol.for('mintact')]?.pulse()"
 
@@ -78,9 +85,9 @@ _UNKNOWN = Pulse(True, False, 0.0, 0.0, None)
 class PageClock:
     """What a document's clock shows by ours.
 
-    An answer comes later than it was given, nobody knows how much. The fastest answer of a
-    document says most: by it all others are dated. Without that, a change before a picture and
-    one after it would look the same on a busy machine, and every other picture be taken twice.
+    An answer comes some time after it was given, and nobody knows how long. A document's fastest
+    answer says most, and dates all others: a change shortly before a picture is told from one
+    after it, and the picture need not be taken again.
     """
 
     def __init__(self) -> None:
@@ -126,8 +133,9 @@ async def still_frame(
     start = clock()
     last: bytes | None = None
     while True:
-        asked = clock()
-        frame = await _capture(view, image_format)
+        async with _turn():
+            asked = clock()
+            frame = await _capture(view, image_format)
         pulse = await _pulse(view)
         since = min(pulse.at, clock()) - asked
         if frame and _rests(pulse, since) and (pulse.painted_s >= since or frame == last):
@@ -176,6 +184,24 @@ def _limit(pulse: Pulse, limit_s: float) -> float:
     return max(limit_s, LOAD_LIMIT_S) if pulse.loading else limit_s
 
 
+@asynccontextmanager
+async def _turn() -> AsyncIterator[None]:
+    """Wait until fewer pictures are being taken, but not for long."""
+    loop = asyncio.get_running_loop()
+    turns = _TURNS.setdefault(loop, asyncio.Semaphore(CAPTURES_AT_ONCE))
+    held = False
+    try:
+        async with asyncio.timeout(TURN_DEADLINE_S):
+            held = await turns.acquire()
+    except TimeoutError:
+        pass
+    try:
+        yield
+    finally:
+        if held:
+            turns.release()
+
+
 async def _last_capture(view: View, image_format: FrameFormat) -> bytes:
     """The page as it is now."""
     async with asyncio.timeout(CALL_DEADLINE_S):
@@ -222,3 +248,6 @@ async def _ask(
         if type(error).__name__ == "TargetClosedError" or "crashed" in str(error):
             raise
         return None
+
+
+_TURNS: WeakKeyDictionary[asyncio.AbstractEventLoop, asyncio.Semaphore] = WeakKeyDictionary()

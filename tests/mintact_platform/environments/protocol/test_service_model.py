@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, event, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
+    initialize,
     invariant,
     precondition,
     rule,
@@ -18,6 +19,7 @@ TTL = 30.0
 DEADLINE = 5.0
 LATER = 1.0
 """Seconds in which everything ends that nothing keeps waiting."""
+MINDING = ["heartbeat", "foreign", "foreign", "release", "cancel"]
 
 
 class Known:
@@ -61,37 +63,49 @@ class Protocol(RuleBasedStateMachine):
         body = {"key": key, "environment": environment, "ttl_s": TTL, "deadline_s": DEADLINE}
         self.send(("create", key), "/v1/leases", body, settle=settle)
 
+    @initialize(kinds=st.lists(st.sampled_from(["shared", "isolated"]), min_size=1, max_size=2))
+    def begin(self, kinds):
+        """Some leases, each in its first episode."""
+        for kind in kinds:
+            self.create(kind, settle=True)
+            self.collect()
+        for lease in self.leases.values():
+            self.reset(lease, settle=True)
+
     @precondition(lambda self: self.leases)
-    @rule(data=st.data(), again=st.sampled_from([False, False, False, True]))
-    def reset(self, data, again):
+    @rule(
+        data=st.data(),
+        do=st.sampled_from([*["step"] * 5, "early", "old", "reset", "same reset", "evaluate"]),
+        settle=st.sampled_from([True, True, False]),
+    )
+    def converse(self, data, do, settle):
+        """A client goes on with its episode, or makes a mistake."""
         lease = self.draw_lease(data)
-        if not again or not lease.episode:
-            lease.episode, lease.step = f"e{next(lease.episodes)}", 0
+        if do == "reset" or not lease.episode:
+            self.reset(lease, settle=settle)
+        elif do == "same reset":
+            self.call(lease, ("reset", lease.episode), self.reset_body(lease), settle=settle)
+        elif do == "evaluate":
+            self.call(lease, ("evaluate",), {"deadline_s": DEADLINE}, settle=settle)
+        else:
+            number = max(0, lease.step + {"early": 1, "old": -1}.get(do, 0))
+            lease.step += do == "step"
+            self.step(lease, number, settle=settle)
+
+    def reset(self, lease, *, settle):
+        lease.episode, lease.step = f"e{next(lease.episodes)}", 0
+        self.call(lease, ("reset", lease.episode), self.reset_body(lease), settle=settle)
+
+    def reset_body(self, lease):
         params = {"lease": lease.id, "episode": lease.episode}
         task = {"id": "t", "goal": "g", "domain": "web", "params": params}
-        body = {"episode": lease.episode, "task": task, "deadline_s": DEADLINE}
-        self.call(data, lease, ("reset", lease.episode), body)
+        return {"episode": lease.episode, "task": task, "deadline_s": DEADLINE}
 
-    @precondition(lambda self: any(lease.episode for lease in self.leases.values()))
-    @rule(data=st.data(), ahead=st.sampled_from([0] * 6 + [1, -1]))
-    def step(self, data, ahead):
-        for _ in range(data.draw(st.sampled_from([1, 1, 2]))):
-            self.one_step(data, self.draw_lease(data), ahead)
-
-    def one_step(self, data, lease, ahead):
-        number = max(0, lease.step + ahead)
-        lease.step = number + 1
+    def step(self, lease, number, *, settle):
         action = {"name": "act", "arguments": {"lease": lease.id, "step": number}}
-        body = {
-            "step": number, "episode": lease.episode, "action": action, "deadline_s": DEADLINE,
-        }  # fmt: skip
-        self.call(data, lease, ("step", lease.episode, number), body)
-
-    @precondition(lambda self: self.leases)
-    @rule(data=st.data())
-    def evaluate(self, data):
-        lease = self.draw_lease(data)
-        self.call(data, lease, ("evaluate",), {"deadline_s": DEADLINE})
+        episode = lease.episode
+        body = {"step": number, "episode": episode, "action": action, "deadline_s": DEADLINE}
+        self.call(lease, ("step", episode, number), body, settle=settle)
 
     @precondition(lambda self: self.sent)
     @rule(data=st.data(), stream=st.booleans())
@@ -114,7 +128,7 @@ class Protocol(RuleBasedStateMachine):
         self.collect()
 
     @precondition(lambda self: self.leases)
-    @rule(data=st.data(), what=st.sampled_from(["release", "foreign", "heartbeat", "cancel"]))
+    @rule(data=st.data(), what=st.sampled_from(MINDING))
     def mind_leases(self, data, what):
         lease, other = self.draw_lease(data), self.draw_lease(data)
         path = f"/v1/leases/{lease.id}"
@@ -138,8 +152,8 @@ class Protocol(RuleBasedStateMachine):
         if request[0][0] == "create":
             self.unheard.add(request[0][1])
 
-    def call(self, data, lease, what, body):
-        path, settle = f"/v1/leases/{lease.id}/{what[0]}", data.draw(st.booleans())
+    def call(self, lease, what, body, *, settle):
+        path = f"/v1/leases/{lease.id}/{what[0]}"
         self.send((lease.id, *what), path, body, token=lease.token, settle=settle)
 
     def send(self, what, path, body=None, *, token="", method="POST", settle=False):
@@ -171,7 +185,7 @@ class Protocol(RuleBasedStateMachine):
     def turns(self, number):
         self.site.loop.turns(number)
 
-    @rule(seconds=st.sampled_from([0.3, 0.3, 2.0, DEADLINE + 1, TTL + 1]))
+    @rule(seconds=st.sampled_from([*[0.3] * 5, *[2.0] * 3, DEADLINE + 1, TTL + 1]))
     def time_passes(self, seconds):
         self.site.loop.pass_time(seconds)
 

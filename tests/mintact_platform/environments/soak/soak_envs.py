@@ -107,10 +107,9 @@ def threads(environment, arguments):
 
 
 def fill(environment, arguments):
-    """Write into the own directory until the disk or the limit of a file says no."""
-    resource.setrlimit(
-        resource.RLIMIT_FSIZE, (1 << 20, resource.getrlimit(resource.RLIMIT_FSIZE)[1])
-    )
+    """Write into the own directory until the disk, or a limit of a file, says no."""
+    size = int(arguments.get("mb", 1)) << 20
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
     with open("full", "wb") as file:
         while True:
             file.write(b"x" * (1 << 16))

@@ -52,7 +52,7 @@ FAULTS = {
     "flood": {"completed"},
     "fill": {"step:OSError"},
     "boot": {"create:RuntimeError", "create:quarantined"},
-    "boot hang": {"create:timeout"},
+    "boot hang": {"create:timeout", "create:quarantined"},
     "slow reset": {"reset:timeout"},
     "slow close": {"completed"},
     "bad close": {"completed"},

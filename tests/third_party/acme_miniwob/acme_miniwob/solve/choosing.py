@@ -207,11 +207,3 @@ async def generate(hand: Hand) -> None:
         if fits[re.search(r"less|greater|odd|even", hand.goal)[0]]:
             return await hand.submit()
     raise AssertionError("no such number came")
-
-
-@solves("button-delay")
-async def delayed(hand: Hand) -> None:
-    await hand.click("#area button", "ONE")
-    for _ in range(numbers(hand.goal)[0]):
-        await hand.act("wait")
-    await hand.click("#area button", "TWO")
