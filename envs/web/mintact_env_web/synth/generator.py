@@ -76,7 +76,9 @@ def draw(site: Site, template: str, rng: random.Random) -> SiteTask | None:
     params = chosen.draw(rng, site.content[template.partition("/")[0]])
     if params is None:
         return None
-    return SiteTask(template, rng.choice(chosen.goals).format(**params), params)
+    # as the environment will get them: a tuple becomes a list on the way
+    values = json.loads(json.dumps(params))
+    return SiteTask(template, rng.choice(chosen.goals).format(**params), values)
 
 
 def _part(name: str, seed: int, category: Category) -> dict[str, Any]:
