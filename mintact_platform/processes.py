@@ -128,7 +128,7 @@ async def spawn(
             raise MintactError("ended before it was ready", where=name)
         child.ready = json.loads(line)
     except BaseException as error:
-        await _to_the_end(asyncio.to_thread(child.kill))
+        await finish(asyncio.to_thread(child.kill))
         if isinstance(error, (TimeoutError, MintactError)):
             reason = "was not ready in time" if isinstance(error, TimeoutError) else error.what
             tail = child.log_tail(3).strip() or "no output"
@@ -203,6 +203,25 @@ def ready(message: Mapping[str, Any]) -> None:
     os.close(descriptor)
 
 
+async def finish(work: Coroutine[Any, Any, Any]) -> None:
+    """Run to the end even when cancelled meanwhile, then let the cancellation go on.
+
+    The work must have a deadline of its own.
+    """
+    task = asyncio.get_running_loop().create_task(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        if not task.cancelled():
+            task.exception()  # looked at, so that nobody complains that it was not
+        raise cancelled
+    task.result()
+
+
 def tail(path: Path, lines: int = 20) -> str:
     """The last lines of a text file, "" when it cannot be read."""
     try:
@@ -244,20 +263,6 @@ async def _read_line(descriptor: int) -> bytes:
             return b""
         buffer += chunk
     return buffer
-
-
-async def _to_the_end(work: Coroutine[Any, Any, None]) -> None:
-    """Await it even when cancelled meanwhile; the cancellation is then the caller's to raise."""
-    task = asyncio.get_running_loop().create_task(work)
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait([task])
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is not None:
-        raise cancelled
-    task.result()
 
 
 def _settle(future: asyncio.Future[None]) -> None:

@@ -60,7 +60,7 @@ class Verb(Protocol):
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of the `mintact` command; returns the exit code."""
     words = list(sys.argv[1:] if argv is None else argv)
-    signal.signal(signal.SIGTERM, lambda *_: signal.raise_signal(signal.SIGINT))
+    signal.signal(signal.SIGTERM, _terminate)
     try:
         return _dispatch(words)
     except MintactError as error:
@@ -81,6 +81,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         print(f"mintact: {error.filename or ''}: {error.strerror or error}", file=sys.stderr)
         return 2
+
+
+def _terminate(*_: object) -> None:
+    """End as by Ctrl-C; what `nohup … &` started ignores Ctrl-C, and must still end by `kill`."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.raise_signal(signal.SIGINT)
 
 
 def parser_of(name: str, verb: Verb) -> argparse.ArgumentParser:

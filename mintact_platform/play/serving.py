@@ -11,11 +11,11 @@ from typing import Any
 
 import uvicorn
 
-from mintact_platform.environments.client.connection import finish
 from mintact_platform.play.app import create_app
 from mintact_platform.play.session import PlaySession
 from mintact_platform.play.settings import PlaySettings
 from mintact_platform.play.tasks import Tasks
+from mintact_platform.processes import finish
 from mintact_platform.registry.names import Registry
 from mintact_platform.storage.images import ImageStore
 

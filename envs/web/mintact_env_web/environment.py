@@ -19,10 +19,10 @@ from mintact_env_web.browser.guard import Policy
 from mintact_env_web.browser.hands import Hands
 from mintact_env_web.browser.host import MAX_CONTEXTS, BrowserHost, ContextSpec, browser_host
 from mintact_env_web.browser.launch import Network, require_chromium, requirements
-from mintact_env_web.browser.lifetime import finish
 from mintact_env_web.browser.tab import Screen
 from mintact_platform.environments.spaces import CallSpace, ScreenSpace
 from mintact_platform.errors import ConfigurationError, EnvironmentFailure, MintactError
+from mintact_platform.processes import finish
 from mintact_platform.records.task import Task
 from mintact_platform.records.verdict import StateCheck
 

@@ -6,7 +6,7 @@ import asyncio
 import functools
 import ssl
 import time
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
 from typing import Any, NoReturn
 
 import httpx
@@ -168,23 +168,6 @@ def failure_of(status: int, error: ErrorBody, phase: str, url: str) -> MintactEr
         where=f"{url} ({phase})",
         retry_after=error.retry_after_s,
     )
-
-
-async def finish(work: Coroutine[Any, Any, Any]) -> None:
-    """Run to the end even when cancelled meanwhile, then let the cancellation go on.
-
-    The work must have a deadline of its own.
-    """
-    task = asyncio.get_running_loop().create_task(work)
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait([task])
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is not None:
-        raise cancelled
-    task.result()
 
 
 @functools.cache

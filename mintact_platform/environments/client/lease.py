@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, TypeVar
 
-from mintact_platform.environments.client.connection import finish
 from mintact_platform.environments.client.transport import (
     Transport,
     TransportName,
@@ -15,6 +14,7 @@ from mintact_platform.environments.client.transport import (
 from mintact_platform.environments.protocol import wire
 from mintact_platform.environments.protocol.wire import ImageFormat, Observation
 from mintact_platform.errors import ConfigurationError, EnvironmentFailure
+from mintact_platform.processes import finish
 from mintact_platform.records.task import Task
 from mintact_platform.records.verdict import StateCheck
 

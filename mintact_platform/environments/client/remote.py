@@ -256,7 +256,7 @@ class RemoteEnvironment(gymnasium.Env[Any, Any]):
         return {"name": "act", "arguments": {"action": value, "unchecked": True}}
 
     def _read(self, reply: Observation) -> tuple[Any, dict[str, Any]]:
-        self._picture = reply.images[0] if reply.images else self._picture
+        self._picture = reply.images[-1] if reply.images else self._picture
         if isinstance(self.observation_space, ScreenSpace):
             info = {**reply.info} if reply.tools is None else {**reply.info, "tools": reply.tools}
             return _screen(reply), info
@@ -316,10 +316,10 @@ class _Held:
 
 
 def _screen(reply: Observation) -> dict[str, Any]:
-    first, *others = map(_pixels, reply.images) if reply.images else (None,)
+    *others, last = map(_pixels, reply.images) if reply.images else (None,)
     shown: dict[str, Any] = {"text": reply.text}
-    if first is not None:
-        shown["screenshot"] = first
+    if last is not None:
+        shown["screenshot"] = last
     if others:
         shown["images"] = others
     return shown

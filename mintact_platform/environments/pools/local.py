@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from mintact_platform import processes
-from mintact_platform.environments.client.connection import finish
 from mintact_platform.errors import MintactError
+from mintact_platform.processes import finish
 
 DEATHS = 5
 """Deaths inside the window after which it is not started again."""

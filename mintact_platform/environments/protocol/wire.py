@@ -80,7 +80,7 @@ class Observation:
 
     Attributes:
         text: text part, "" for none.
-        images: screenshots in order.
+        images: in order; the last is the screenshot whose pixels the next call names.
         tools: schemas of the callable tools when they changed, else None.
         reward: of this step; 0 from `reset`.
         terminated: the episode reached an end of the task.

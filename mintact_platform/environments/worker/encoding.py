@@ -167,7 +167,8 @@ def _parts(observation: Any) -> tuple[str, Sequence[Any]]:
         if not isinstance(text, str):
             raise InvalidObservation(f"text must be a string, got {_say(text)}")
         screenshot, images = observation.get("screenshot"), observation.get("images") or ()
-        return text, images if screenshot is None else (screenshot, *images)
+        # last, because that is the one on which an agent acts
+        return text, images if screenshot is None else (*images, screenshot)
     if _is_picture(observation):
         return "", (observation,)
     if observation is None:

@@ -116,10 +116,19 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path):
     assert not result.stderr
 
 
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
-def test_an_interrupted_command_exits_130(sent, tmp_path):
+@pytest.mark.parametrize(
+    ("before", "sent"),
+    [
+        ("default_int_handler", signal.SIGINT),
+        ("default_int_handler", signal.SIGTERM),
+        # as `nohup mintact … &` starts it
+        ("SIG_IGN", signal.SIGTERM),
+    ],
+)
+def test_an_interrupted_command_exits_130(before, sent, tmp_path):
     code = (
         "import signal, sys\n"
+        f"signal.signal(signal.SIGINT, signal.{before})\n"
         "from mintact_platform.cli import main as command\n"
         "def hang(words):\n"
         "    print('ready', flush=True)\n"

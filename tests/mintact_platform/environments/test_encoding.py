@@ -92,6 +92,12 @@ def test_any_gymnasium_observation_becomes_text_and_images(observation, text, im
     assert (read.text, len(read.images)) == (text, images)
 
 
+def test_the_screenshot_is_the_last_image_because_an_agent_acts_on_that_one():
+    small, large = np.zeros((2, 3, 3), np.uint8), np.zeros((8, 9, 3), np.uint8)
+    read = from_reset(({"screenshot": large, "images": [small]}, {}), "png")
+    assert [(image.width, image.height) for image in read.images] == [(3, 2), (9, 8)]
+
+
 def test_tools_leave_info_and_numpy_becomes_plain():
     info = {"tools": [{"name": "a"}], "n": np.int64(3), 5: (1, np.bool_(True))}
     read = from_step(("x", np.float32(0.5), np.bool_(True), False, info), "png")

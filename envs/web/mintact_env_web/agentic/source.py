@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-import mimetypes
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
-from urllib.parse import urlsplit
 
-from playwright.async_api import BrowserContext, Page, Route, WebSocketRoute
+from playwright.async_api import BrowserContext, Page
 
 from mintact_env_web.agentic.checks import Final, failing, holds
-from mintact_env_web.agentic.scan import START
 from mintact_env_web.agentic.site import WrittenSite
 from mintact_env_web.cache.store import Site
 from mintact_env_web.cache.world import stage_script
+from mintact_env_web.serving import serve, stored_items
 from mintact_platform.errors import ConfigurationError, near_match
 from mintact_platform.records.task import Task
 from mintact_platform.records.verdict import StateCheck
@@ -22,7 +20,6 @@ from mintact_platform.records.verdict import StateCheck
 TODAY = "2025-03-14"
 _CLOCK_MS = 1_741_946_400_000
 """Ten o'clock on `TODAY`: all sites live at one moment, so that the same clicks end the same."""
-_MAX_ERRORS = 20
 
 
 class SitesSource:
@@ -51,35 +48,9 @@ class SitesSource:
         site = self._site = self._sites(str(task.params.get("site", "")))
         host = site.host
         self._origin = f"http://{host}"
-        errors: list[str] = []
-        self.errors, self.final = errors, None
-
-        def wrong(what: str) -> None:
-            if len(errors) < _MAX_ERRORS and what not in errors:
-                errors.append(what)
-
-        async def answer(route: Route) -> None:
-            url = urlsplit(route.request.url)
-            if url.netloc != host:
-                wrong(f"request outside the site: {route.request.url[:200]}")
-                await route.abort()
-                return
-            body = site.files.get(url.path.lstrip("/") or START)
-            if body is None:
-                wrong(f"the site has no file {url.path[:200]!r}")
-                await route.fulfill(status=404, body="not found", content_type="text/plain")
-                return
-            kind = mimetypes.guess_type(url.path if url.path != "/" else START)[0] or "text/plain"
-            await route.fulfill(body=body, content_type=f"{kind}; charset=utf-8")
-
-        async def refuse(socket: WebSocketRoute) -> None:
-            wrong(f"request outside the site: {socket.url[:200]}")
-            await socket.close()
-
-        context.on("weberror", lambda error: wrong(_script_error(error.error)))
+        self.final = None
         await context.add_init_script(stage_script(Site(self._origin, _CLOCK_MS, seed=seed)))
-        await context.route("**/*", answer)
-        await context.route_web_socket("**/*", refuse)
+        self.errors = await serve(context, host, site.files)
         return f"{self._origin}/"
 
     async def check(self, page: Page, task: Task, answer: str | None) -> StateCheck | None:
@@ -114,17 +85,6 @@ def known(sites: Mapping[str, WrittenSite]) -> Callable[[str], WrittenSite]:
     return find
 
 
-async def stored_items(context: BrowserContext, origin: str) -> dict[str, str]:
-    """What a site keeps in localStorage, read past its pages, where none of them can lie."""
-    stored = await context.storage_state()
-    return {
-        item["name"]: item["value"]
-        for entry in stored["origins"]
-        if entry["origin"] == origin
-        for item in entry["localStorage"]
-    }
-
-
 def read_state(text: str | None) -> dict[str, Any] | None:
     """A stored state; None where there is none that can be read."""
     try:
@@ -132,11 +92,3 @@ def read_state(text: str | None) -> dict[str, Any] | None:
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
-
-
-def _script_error(error: Any) -> str:
-    """Kind, message and place of an error that a page did not catch."""
-    places = [line.strip() for line in str(error.stack or "").splitlines() if " at " in line]
-    message = (str(error.message).strip().splitlines() or ["unknown"])[0]
-    place = f" {places[0]}" if places else ""
-    return f"script error: {error.name}: {message}{place}"[:300]

@@ -12,11 +12,12 @@ from weakref import WeakKeyDictionary
 from mintact_env_web.browser.driver import Driver, start_driver
 from mintact_env_web.browser.guard import Policy
 from mintact_env_web.browser.launch import Network
-from mintact_env_web.browser.lifetime import finish, owned, unless
+from mintact_env_web.browser.lifetime import owned, unless
 from mintact_env_web.browser.proxy import GuardProxy
 from mintact_env_web.browser.running import Running, start_browser
 from mintact_env_web.browser.scripts import page_script
 from mintact_platform.errors import ConfigurationError, EnvironmentFailure
+from mintact_platform.processes import finish
 
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext

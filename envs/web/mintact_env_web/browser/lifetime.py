@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
+from mintact_platform.processes import finish
+
 T = TypeVar("T")
 
 
@@ -43,22 +45,6 @@ async def unless(ended: asyncio.Future[None], work: Coroutine[Any, Any, T]) -> T
             await asyncio.wait([task])
         elif not task.cancelled():
             task.exception()
-
-
-async def finish(work: Coroutine[Any, Any, None]) -> None:
-    """Run to the end even when cancelled meanwhile; the cancellation is raised afterwards."""
-    task = asyncio.get_running_loop().create_task(work)
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait([task])
-        except asyncio.CancelledError as error:
-            cancelled = error
-    if cancelled is not None:
-        if not task.cancelled():
-            task.exception()
-        raise cancelled
-    task.result()
 
 
 async def _undone(task: asyncio.Task[T], undo: Callable[[T], Awaitable[None]]) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from urllib.parse import urlsplit
 
 from mintact_env_web.browser.guard import Policy
-from mintact_env_web.browser.lifetime import finish
+from mintact_platform.processes import finish
 
 MAX_CONNECTIONS = 128
 MAX_HEAD = 64 << 10

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 from mintact_env_web.browser import memory
 from mintact_env_web.browser.launch import Network, arguments, executable
-from mintact_env_web.browser.lifetime import finish
 from mintact_env_web.browser.processes import MARK, browser_processes, kill
+from mintact_platform.processes import finish
 
 if TYPE_CHECKING:
     from playwright.async_api import Browser, Playwright

@@ -14,9 +14,9 @@ from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from mintact_env_web.browser.lifetime import finish
 from mintact_env_web.cache.exchange import Entry, Frame, Headers, Request, Response, Socket
 from mintact_env_web.cache.store import Bodies
+from mintact_platform.processes import finish
 
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, CDPSession, Page, WebSocket

@@ -14,6 +14,7 @@ from mintact_env_web.synth.categories import categories
 from mintact_env_web.synth.site import Category, Site, SiteTask, Style
 from mintact_env_web.synth.styles import styles
 
+_DRAWS = 8
 _STREETS = (
     "Mill Lane",
     "Harbour Street",
@@ -73,7 +74,10 @@ def tasks(site: Site, count: int, *, allowed: frozenset[str] = frozenset()) -> l
 def draw(site: Site, template: str, rng: random.Random) -> SiteTask | None:
     """One task of a template on a site; None when the site's content does not allow it."""
     chosen = templates()[template]
-    params = chosen.draw(rng, site.content[template.partition("/")[0]])
+    content = site.content[template.partition("/")[0]]
+    # one draw may hit a tie or a thing that does not fit; the content may well have another
+    drawn = (chosen.draw(rng, content) for _ in range(_DRAWS))
+    params = next((values for values in drawn if values is not None), None)
     if params is None:
         return None
     # as the environment will get them: a tuple becomes a list on the way

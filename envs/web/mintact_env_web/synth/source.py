@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import mimetypes
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from playwright.async_api import BrowserContext, Page, Route
+from playwright.async_api import BrowserContext, Page
 
+from mintact_env_web.serving import serve, stored_items
 from mintact_env_web.synth.capabilities import capability_of, templates
 from mintact_env_web.synth.generator import build
 from mintact_env_web.synth.site import Ending, Site
@@ -50,23 +50,15 @@ class SynthSource:
         """Serve the task's site inside the context; where it starts."""
         site = self._site = site_of(task)
         self._context = context
-        self.errors = errors = []
-        context.on("weberror", lambda error: errors.append(str(error.error)))
-
-        async def answer(route: Route) -> None:
-            reply = _response(site, route.request.url)
-            if reply["status"] != 200:
-                errors.append(f"{reply['status']} {route.request.url}")
-            await route.fulfill(**reply)
-
-        await context.route(f"http://{site.host}/**", answer)
+        self.errors = await serve(context, site.host, site.files)
         return site.start
 
     async def check(self, page: Page, task: Task, answer: str | None) -> StateCheck | None:
         """Read the state from the browser's storage, where no page can lie about it."""
         assert self._site is not None
         assert self._context is not None
-        after = await _state(self._context, f"http://{self._site.host}")
+        stored = await stored_items(self._context, f"http://{self._site.host}")
+        after = json.loads(stored.get(_KEY, "{}"))
         return judge(self._site, task.params, after, answer)
 
     async def close(self) -> None:
@@ -97,23 +89,3 @@ def judge(
     done = bool(template.done(end, params["values"]))
     success = done and not spoiled
     return StateCheck(success, float(success), {"done": done, "also_changed": spoiled})
-
-
-def _response(site: Site, url: str) -> dict[str, Any]:
-    path = url.split("://", 1)[1].partition("/")[2].partition("?")[0].partition("#")[0]
-    body = site.files.get(path or "index.html")
-    if body is None:
-        return {"status": 404, "body": "not found", "content_type": "text/plain"}
-    kind = mimetypes.guess_type(path or "index.html")[0] or "application/octet-stream"
-    return {"status": 200, "body": body, "content_type": f"{kind}; charset=utf-8"}
-
-
-async def _state(context: BrowserContext, origin: str) -> dict[str, Any]:
-    stored = await context.storage_state()
-    for entry in stored["origins"]:
-        if entry["origin"] == origin:
-            for item in entry["localStorage"]:
-                if item["name"] == _KEY:
-                    state: dict[str, Any] = json.loads(item["value"])
-                    return state
-    return {}

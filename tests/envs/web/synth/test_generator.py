@@ -35,19 +35,16 @@ def test_the_three_axes_are_as_wide_as_promised():
 
 
 @pytest.mark.parametrize("name", capabilities())
-def test_the_templates_of_a_capability_draw_tasks_on_nearly_every_category(name):
+def test_a_capability_draws_tasks_on_every_category(name):
     own = capabilities()[name].templates
     assert [t.name.partition("/")[0] for t in own] == [name] * len(own)
-    drawn = dict.fromkeys((t.name for t in own), 0)
     for seed, category in enumerate(categories()):
         site = build(seed, category=category, include=(name,))
-        for template in own:
-            task = draw(site, template.name, random.Random(seed))
-            if task is not None:
-                drawn[template.name] += 1
-                assert "{" not in task.goal
-                assert json.loads(json.dumps(task.params)) == task.params
-    assert min(drawn.values()) >= 0.6 * len(categories()), drawn
+        drawn = [draw(site, t.name, random.Random(seed)) for t in own]
+        assert sum(task is not None for task in drawn) >= len(own) - 1, category
+        for task in filter(None, drawn):
+            assert "{" not in task.goal
+            assert json.loads(json.dumps(task.params)) == task.params
 
 
 @pytest.mark.parametrize("name", templates())
