@@ -8,7 +8,7 @@ import secrets
 import sys
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -35,14 +35,23 @@ class LocalServer:
         logs: directory for its output and its workers'.
         deadline: seconds it may take to start.
         options: more of its specification, see `server.ServerSpec`.
+        sleep: of the pauses between deaths; passed in by tests.
 
     Attributes:
         bearer: token that keeps out what runs inside the environments, an agent's browser for one.
     """
 
-    def __init__(self, logs: Path, deadline: float, options: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        logs: Path,
+        deadline: float,
+        options: Mapping[str, Any],
+        *,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
         self._logs, self._deadline, self._options = logs, deadline, dict(options)
         self.bearer = secrets.token_urlsafe(24)
+        self._sleep = sleep
         self._child: processes.Child | None = None
         self._lock = asyncio.Lock()
         self._started = asyncio.Event()
@@ -124,7 +133,7 @@ class LocalServer:
                 next=f"see {self._logs / 'environments.log'}",
             )
         if recent > 1:
-            await asyncio.sleep(min(_BACKOFF[0] * 2 ** (recent - 2), _BACKOFF[1]))
+            await self._sleep(min(_BACKOFF[0] * 2 ** (recent - 2), _BACKOFF[1]))
 
 
 async def _end(child: processes.Child) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from pathlib import Path
 
+import psutil
 import pytest
 
 from mintact_platform import processes
@@ -170,21 +170,22 @@ def here(trial_path, monkeypatch):
 
 
 def server_pid():
+    """The server itself, not what it forks, which has its name until it runs something else."""
     return next(
-        pid
-        for pid in processes.marked(os.environ["MINTACT_MARK"])
-        if b"environments.server" in Path(f"/proc/{pid}/cmdline").read_bytes()
+        child.pid
+        for child in psutil.Process().children()
+        if child.pid in processes.marked(os.environ["MINTACT_MARK"])
+        and "mintact_platform.environments.server.app" in child.cmdline()
     )
 
 
-async def test_a_local_server_that_dies_again_and_again_is_given_up(here, tmp_path, monkeypatch):
+async def test_a_local_server_that_dies_again_and_again_is_given_up(here, tmp_path):
     slept = []
 
     async def sleep(seconds):
         slept.append(seconds)
 
-    monkeypatch.setattr(local.asyncio, "sleep", sleep)
-    server = LocalServer(tmp_path, 60, {})
+    server = LocalServer(tmp_path, 60, {}, sleep=sleep)
     for _ in range(DEATHS):
         assert (await server.url()).startswith("http://127.0.0.1:")
         os.kill(server_pid(), signal.SIGKILL)

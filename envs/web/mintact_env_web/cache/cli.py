@@ -15,7 +15,7 @@ from mintact_env_web.cache.scripts import read_script
 from mintact_env_web.cache.store import Site, sites_in
 from mintact_env_web.cache.tasks import TASKS
 from mintact_env_web.cache.validate import Result, table, validate
-from mintact_env_web.cache.visits import Recorded, record
+from mintact_env_web.cache.visits import SETTLE_S, Recorded, record
 from mintact_platform.errors import ConfigurationError
 
 RECORD_EXAMPLES = """\
@@ -86,6 +86,13 @@ def add_record(parser: argparse.ArgumentParser) -> None:
         metavar="HOST:PORT",
         help="private addresses allowed besides the URL's own",
     )
+    parser.add_argument(
+        "--settle",
+        type=float,
+        default=SETTLE_S,
+        metavar="SECONDS",
+        help=f"how long a page may take to come to rest after a call ({SETTLE_S:g})",
+    )
     parser.add_argument("--width", type=int, default=1280, help="of the screen, pixels (1280)")
     parser.add_argument("--height", type=int, default=720, help="pixels (720)")
     parser.add_argument(
@@ -112,6 +119,7 @@ def run_record(arguments: argparse.Namespace) -> int:
             private=arguments.private,
             size=(arguments.width, arguments.height),
             keep_secrets=arguments.keep_secrets,
+            settle_s=arguments.settle,
         )
     )
     _say_recorded(recorded, directory, as_json=arguments.json)

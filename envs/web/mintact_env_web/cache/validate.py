@@ -11,7 +11,7 @@ from pathlib import Path
 from mintact_env_web.cache.environment import Cache
 from mintact_env_web.cache.store import load_meta
 from mintact_env_web.cache.tasks import VALIDATED, Solvable, tasks_of
-from mintact_env_web.cache.visits import drive
+from mintact_env_web.cache.visits import SETTLE_S, drive
 from mintact_platform.errors import EnvironmentFailure, MintactError
 from mintact_platform.records.task import Task
 
@@ -51,7 +51,9 @@ async def validate(site: Path) -> list[Result]:
     try:
         tasks = await asyncio.to_thread(tasks_of, site)
         meta = await asyncio.to_thread(load_meta, site)
-        environment = Cache(sites=str(site.parent), width=meta.width, height=meta.height)
+        environment = Cache(
+            sites=str(site.parent), width=meta.width, height=meta.height, settle_s=SETTLE_S
+        )
     except MintactError as error:
         return [Result(site.name, "", str(error))]
     try:

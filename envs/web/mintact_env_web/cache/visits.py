@@ -17,6 +17,8 @@ from mintact_env_web.environment import WebEnvironment
 from mintact_platform.errors import ConfigurationError, EnvironmentFailure
 from mintact_platform.records.task import Task
 
+SETTLE_S = 10.0
+"""Longer than an episode allows: what a slow site was not asked for is missed in every replay."""
 PLAYBACKS = 2
 """Rounds in which misses of the playback are looked at to learn from."""
 
@@ -46,6 +48,7 @@ async def record(
     private: Sequence[str] = (),
     size: tuple[int, int] = (1280, 720),
     keep_secrets: bool = False,
+    settle_s: float = SETTLE_S,
 ) -> Recorded:
     """Visit a site and write a recording that replays.
 
@@ -60,6 +63,8 @@ async def record(
         private: further `host:port` pairs that may be reached though their address is private.
         size: of the screen, pixels.
         keep_secrets: store passwords, cookies and authorisation headers as they were sent.
+        settle_s: how long a page may take to come to rest after each call. What it has not asked
+            for by then may be missing from the recording.
 
     Raises:
         ConfigurationError: no Chromium, a URL that is none, or a directory that is no recording.
@@ -73,6 +78,7 @@ async def record(
         width=size[0],
         height=size[1],
         keep_secrets=keep_secrets,
+        settle_s=settle_s,
     )
     task = Task("record", "", "web")
     try:
@@ -82,19 +88,24 @@ async def record(
     finally:
         await environment.close()
     await asyncio.to_thread(write_script, directory, script)
-    return await playback(directory, script)
+    return await playback(directory, script, settle_s=settle_s)
 
 
-async def playback(directory: Path, script: Sequence[Call]) -> Recorded:
+async def playback(
+    directory: Path, script: Sequence[Call], *, settle_s: float = SETTLE_S
+) -> Recorded:
     """Replay a recording and learn from what it misses.
 
     Args:
         directory: of the recording.
         script: the calls that it was recorded with.
+        settle_s: see `record`.
     """
     for remaining in reversed(range(PLAYBACKS + 1)):
         site = await asyncio.to_thread(load, directory)
-        environment = Cache(sites=str(directory.parent), width=site.width, height=site.height)
+        environment = Cache(
+            sites=str(directory.parent), width=site.width, height=site.height, settle_s=settle_s
+        )
         source = environment.source
         task = Task("playback", "", "web", params={"site": directory.name})
         try:

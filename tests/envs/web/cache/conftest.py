@@ -242,7 +242,11 @@ async def shop(tmp_path_factory, browser):
     site = Site()
     try:
         recorded = await record(
-            site.url, folder / "shop", script=SCRIPT, private=[f"localhost:{site.port}"]
+            site.url,
+            folder / "shop",
+            script=SCRIPT,
+            private=[f"localhost:{site.port}"],
+            settle_s=30.0,
         )
     finally:
         site.close()

@@ -69,7 +69,7 @@ async def test_cookies_are_recorded_without_their_values(shop):
 async def test_whoever_drives_the_environment_records(browser, site, folder, script, task):
     directory = folder / "driven"
     environment = Record(
-        url=site.url, directory=str(directory), private=(site.url[7:-1],), settle_s=4.0
+        url=site.url, directory=str(directory), private=(site.url[7:-1],), settle_s=30.0
     )
     options = {"task": task("x").to_json()}
     try:

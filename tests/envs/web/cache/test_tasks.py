@@ -89,7 +89,9 @@ async def test_a_lease_replays_and_a_missing_document_is_the_environments_failur
 ):
     written.on("/", "<a href='/gone' style='position:fixed;left:0;top:0'>x</a>")
     written.save()
-    spec = PoolSpec("web/cache", {"sites": str(sites)}, instances=1, image_format="jpeg")
+    spec = PoolSpec(
+        "web/cache", {"sites": str(sites), "settle_s": 30.0}, instances=1, image_format="jpeg"
+    )
     manager = EnvironmentManager(
         {"web": spec}, deadlines=Deadlines(), log_directory=tmp_path, incarnation=1
     )
@@ -190,7 +192,7 @@ def test_a_site_is_recorded_validated_and_exported_from_the_command_line(
     calls.write_text("".join(json.dumps(call) + "\n" for call in script))
     directory = folder / "shop"
     words = ["web", "record", site.url, "--to", str(directory), "--script", str(calls)]
-    assert main([*words, "--private", f"localhost:{site.port}"]) == 0
+    assert main([*words, "--settle", "30", "--private", f"localhost:{site.port}"]) == 0
     out = capsys.readouterr().out
     assert "2 visits from http://127.0.0.1" in out
     assert "changes by itself: mood of GET 127.0.0.1" in out
