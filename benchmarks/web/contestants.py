@@ -31,6 +31,7 @@ Count = Callable[[], Awaitable[int]]
 """How many clicks the page has seen."""
 
 OURS, PLAIN, PNG = "WebEnvironment", "plain loop, CDP JPEG", "plain loop, Playwright's PNG"
+JPEG = "playwright, jpeg"
 TASK = Task("cards", "click", "web", seed=1)
 QUALITY = 80
 
@@ -182,6 +183,6 @@ def contestants() -> dict[str, Callable[[], Contestant]]:
     return {
         OURS: lambda: Ours("jpeg"),
         PLAIN: lambda: Plain("cdp jpeg"),
-        "playwright, jpeg": lambda: Plain("page.screenshot jpeg"),
+        JPEG: lambda: Plain("page.screenshot jpeg"),
         PNG: lambda: Plain("page.screenshot png"),
     }

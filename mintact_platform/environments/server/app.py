@@ -46,6 +46,8 @@ from mintact_platform.registry.names import Registry
 
 KEEP_ALIVE = 900
 """Seconds an idle connection stays open: longer than a model thinks."""
+BODY_DEADLINE_S = 30.0
+"""For a request's body; its headers came at once, or uvicorn still waits for them."""
 _UVICORN: dict[str, Any] = {
     "timeout_keep_alive": KEEP_ALIVE,
     "timeout_graceful_shutdown": 1,
@@ -342,10 +344,15 @@ async def _body(request: Request) -> dict[str, Any]:
         message = f"a body is {wire.JSON} or {wire.MSGPACK}, not {said!r}"
         raise Refusal(415, ErrorBody("configuration", _phase(request), message, False))
     body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > wire.MAX_REQUEST:
-            raise _too_large()
+    try:
+        async with asyncio.timeout(BODY_DEADLINE_S):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > wire.MAX_REQUEST:
+                    raise _too_large()
+    except TimeoutError:
+        message = f"the body did not come within {BODY_DEADLINE_S:g} s"
+        raise Refusal(408, ErrorBody("timeout", _phase(request), message)) from None
     return wire.loads(bytes(body), _media(request, "content-type"))
 
 

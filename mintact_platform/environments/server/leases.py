@@ -16,6 +16,7 @@ from mintact_platform.environments.protocol.wire import ErrorBody
 
 R = TypeVar("R")
 _REMEMBERED = 256
+_FORBIDDEN = 4096
 
 
 class Refusal(Exception):
@@ -105,7 +106,7 @@ class LeaseTable(Generic[R]):
         self._names = names
         self._by_id: dict[str, LeaseRecord[R]] = {}
         self._by_key: dict[str, LeaseRecord[R]] = {}
-        self._cancelled: deque[str] = deque(maxlen=_REMEMBERED)
+        self._cancelled: deque[str] = deque(maxlen=_FORBIDDEN)
 
     def __len__(self) -> int:
         return len(self._by_id)

@@ -153,6 +153,8 @@ class LeaseService:
             if broken is None:
                 return
             record = broken
+        # a creation that was sent twice and comes late must not make a lease nobody knows of
+        self.table.cancel(record.key)
         await asyncio.shield(self._own(self._discard(record)))
 
     async def cancel(self, key: str) -> None:
