@@ -18,7 +18,7 @@ export OMP_NUM_THREADS := 1
 export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test test-slow lint types bench clean machine
+.PHONY: help quickstart test test-slow lint types docs bench clean machine
 
 help: ## what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -38,6 +38,9 @@ lint: machine $(READY) ## ruff, both ways
 
 types: machine $(READY) ## mypy, strict
 	mypy
+
+docs: machine $(READY) ## the manual, in build/site
+	zensical build --clean --strict --config-file mkdocs.yml
 
 bench: machine $(READY) ## the measured claims
 	@for file in $(BENCHMARKS); do echo "== $$file"; python "$$file" || exit 1; done

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     """Marks a plugin module's function as an implementation of a hook of `hookspecs`."""
 
     from mintact_platform.actions.space import ActionSpace as ActionSpace
+    from mintact_platform.judging.errors import RetryLater as RetryLater
     from mintact_platform.judging.judge import JudgeView as JudgeView
+    from mintact_platform.judging.judge import judge as judge
     from mintact_platform.records.outcome import Outcome as Outcome
     from mintact_platform.records.task import Task as Task
     from mintact_platform.records.trajectory import Trajectory as Trajectory
@@ -30,10 +32,12 @@ _PUBLIC = {
     "ActionSpace": "mintact_platform.actions.space",
     "JudgeView": "mintact_platform.judging.judge",
     "Outcome": "mintact_platform.records.outcome",
+    "RetryLater": "mintact_platform.judging.errors",
     "StateCheck": "mintact_platform.records.verdict",
     "Task": "mintact_platform.records.task",
     "Trajectory": "mintact_platform.records.trajectory",
     "Verdict": "mintact_platform.records.verdict",
+    "judge": "mintact_platform.judging.judge",
     "objective": "mintact_platform.training.objective",
 }
 

@@ -6,9 +6,19 @@ import json
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
+from packaging.requirements import InvalidRequirement
+from packaging.requirements import Requirement as _Requirement
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from mintact_platform.errors import ConfigurationError, near_match
 
@@ -35,6 +45,33 @@ Beta = Annotated[float, Field(ge=0, lt=1)]
 PluginChoice = Annotated[Plugin, BeforeValidator(_plugin)]
 
 
+def _requirement(text: str) -> str:
+    try:
+        _Requirement(text)
+    except InvalidRequirement:
+        raise ValueError(f"required_plugins: cannot read {text!r}; write name>=version") from None
+    return text
+
+
+Requirement = Annotated[str, AfterValidator(_requirement)]
+
+
+class JudgePlugin(Plugin):
+    """A judge and how much may be asked of it; in the file a bare name will do."""
+
+    concurrency: int = Field(default=8, gt=0)
+    """Judgements at a time."""
+    requests_per_minute: float | None = Field(default=None, gt=0)
+    """Attempts a minute; None sets no limit."""
+    retries: int = Field(default=1, ge=0)
+    """Attempts after a failed one."""
+    cache: bool = False
+    """Keep verdicts in the run's `cache/judgements` and ask nothing twice."""
+
+
+JudgeChoice = Annotated[JudgePlugin, BeforeValidator(_plugin)]
+
+
 class ModelSection(_Section):
     """The policy to start from."""
 
@@ -59,7 +96,7 @@ class DomainSection(_Section):
     """The task set's parameters."""
     action_space: PluginChoice | None = None
     """Registered action space; None takes the environment's own."""
-    judge: PluginChoice = Plugin(name="state")
+    judge: JudgeChoice = JudgePlugin(name="state")
     """Registered judge."""
     quota: int = Field(default=16, ge=0)
     """Groups of this domain in a batch."""
@@ -114,6 +151,8 @@ class ScheduleSection(_Section):
     mode: Literal["async", "synchronous"] = "async"
     mixture: PluginChoice = Plugin(name="fixed")
     flow_control: PluginChoice = Plugin(name="quota_normalised")
+    fill: Literal["quotas", "fifo"] = "quotas"
+    """`fifo` fills batches in order of acceptance, whatever the domain: for comparison."""
     capacity_batches: int = Field(default=2, gt=0)
     eviction: Literal["surplus", "oldest"] = "surplus"
     fallback_after: float = Field(default=120.0, gt=0)
@@ -186,6 +225,8 @@ class ObjectiveSection(_Section):
     normaliser: PluginChoice | None = None
     objective: PluginChoice | None = None
     """These four replace a part of the preset."""
+    terms: tuple[PluginChoice, ...] | None = None
+    """Objectives added to the loss without the correction: KL penalties, an entropy bonus."""
     prox: Literal["deployed", "current", "behaviour"] = "deployed"
     length_cap: int = Field(default=2048, gt=0)
     """L_cap of the normaliser."""
@@ -229,7 +270,8 @@ class RunConfig(_Section):
     seed: int = Field(default=0, ge=0, lt=2**31)
     preset: Literal["default", "paper"] = "default"
     """`paper` restores the paper's literal choices where ours differ."""
-    required_plugins: list[str] = Field(default_factory=list)
+    required_plugins: tuple[Requirement, ...] = ()
+    """Distributions that must be installed, as pip takes them: `mintact-env-desktop>=0.2`."""
     model: ModelSection = ModelSection()
     domains: dict[str, DomainSection] = Field(default_factory=dict)
     rollout: RolloutSection = RolloutSection()
@@ -278,17 +320,26 @@ def load(path: Path, overrides: Sequence[str] = ()) -> RunConfig:
     Raises:
         ConfigurationError: missing file, broken TOML, unknown key, wrong type.
     """
+    return parse(read(path, overrides), where=str(path))
+
+
+def read(path: Path, overrides: Sequence[str] = (), *, what: str = "run file") -> dict[str, Any]:
+    """Read a TOML file and apply `key=value` overrides; nothing is checked yet.
+
+    Raises:
+        ConfigurationError: missing file, broken TOML, an override that does not fit.
+    """
     try:
         values = tomllib.loads(path.read_text())
     except FileNotFoundError:
-        raise ConfigurationError("no such run file", where=str(path)) from None
+        raise ConfigurationError(f"no such {what}", where=str(path)) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigurationError(f"not valid TOML: {error}", where=str(path)) from None
     except OSError as error:
         raise ConfigurationError(f"cannot be read: {error.strerror}", where=str(path)) from None
     for override in overrides:
-        _override(values, override)
-    return parse(values, where=str(path))
+        apply_override(values, override)
+    return values
 
 
 def parse(values: Mapping[str, Any], *, where: str = "run file") -> RunConfig:
@@ -300,7 +351,7 @@ def parse(values: Mapping[str, Any], *, where: str = "run file") -> RunConfig:
     try:
         return RunConfig.model_validate(dict(values))
     except ValidationError as error:
-        raise _first_mistake(error, where) from None
+        raise first_mistake(error, where) from None
 
 
 def dump(config: RunConfig) -> str:
@@ -308,7 +359,8 @@ def dump(config: RunConfig) -> str:
     return _toml(config.model_dump(mode="json", exclude_none=True))
 
 
-def _override(values: dict[str, Any], override: str) -> None:
+def apply_override(values: dict[str, Any], override: str) -> None:
+    """Put one `key=value` into values that were read from TOML."""
     key, separator, text = override.partition("=")
     if not separator or not key:
         raise ConfigurationError(
@@ -329,7 +381,10 @@ def _override(values: dict[str, Any], override: str) -> None:
     target[last] = value
 
 
-def _first_mistake(error: ValidationError, where: str) -> ConfigurationError:
+def first_mistake(
+    error: ValidationError, where: str, model: type[BaseModel] | None = None
+) -> ConfigurationError:
+    """One line for the first mistake, with the near match for a key; of a run file by default."""
     first = error.errors()[0]
     place = ".".join(str(part) for part in first["loc"])
     if first["type"] != "extra_forbidden":
@@ -338,22 +393,23 @@ def _first_mistake(error: ValidationError, where: str) -> ConfigurationError:
         message = first["msg"][0].lower() + first["msg"][1:]
         shown = "" if first["type"] == "missing" else f", got {first['input']!r}"
         return ConfigurationError(f"{place}: {message}{shown}", where=where)
-    known = _known_keys(first["loc"][:-1])
+    known = _known_keys(model or RunConfig, first["loc"][:-1])
     return ConfigurationError(
         f"unknown key {place!r}", where=where, next=near_match(str(first["loc"][-1]), known)
     )
 
 
-def _known_keys(parents: tuple[int | str, ...]) -> list[str]:
-    model: Any = RunConfig
+def _known_keys(model: Any, parents: tuple[int | str, ...]) -> list[str]:
     for part in parents:
-        if model is RunConfig and part == "domains":
-            model = {"*": DomainSection}
-        elif isinstance(model, dict):
+        if isinstance(model, dict):
             model = model["*"]
+            continue
+        field = getattr(model, "model_fields", {}).get(str(part))
+        annotation = getattr(field, "annotation", None)
+        of_dict = get_args(annotation)[1:]
+        if of_dict and hasattr(of_dict[0], "model_fields"):
+            model = {"*": of_dict[0]}
         else:
-            field = getattr(model, "model_fields", {}).get(str(part))
-            annotation = getattr(field, "annotation", None)
             model = annotation if hasattr(annotation, "model_fields") else Plugin
     return list(getattr(model, "model_fields", {}))
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
+import sys
 from collections.abc import Callable, Coroutine
 from dataclasses import asdict
 from pathlib import Path
@@ -17,8 +19,8 @@ from mintact_platform.dashboard.history import History
 from mintact_platform.dashboard.report import write_report
 from mintact_platform.dashboard.table import before_after, rich_table
 from mintact_platform.dashboard.terminal import Display, open_display
-from mintact_platform.errors import PluginError
 from mintact_platform.registry.names import Registry
+from mintact_platform.scheduler.observe import configure
 from mintact_platform.storage.ledger import ledger
 
 
@@ -43,10 +45,13 @@ def run_with_display(
     """
     config = load(arguments.run_file, arguments.overrides)
     registry = Registry.discover()
-    _announce(config, registry)
     display = open_display(quiet=arguments.quiet)
     try:
-        code = asyncio.run(job(config, registry, display))
+        for line in configure(registry, config):
+            display.message(line)
+        # what a plugin prints in this process is no result of the run
+        with contextlib.redirect_stdout(sys.stderr):
+            code = asyncio.run(job(config, registry, display))
     finally:
         display.close()
     _closing(arguments.runs / config.name, as_json=arguments.json)
@@ -71,14 +76,3 @@ def _closing(path: Path, *, as_json: bool) -> None:
         print_renderable(rich_table(table))
         print()
     print(f"report: {page}\nplot:   {curve}")
-
-
-def _announce(config: RunConfig, registry: Registry) -> None:
-    """Tell the plugins, also those registered later, which run this is."""
-    try:
-        registry.manager.hook.configure.call_historic(kwargs={"config": config})
-    except Exception as error:
-        raise PluginError(
-            f"a plugin's configure hook failed ({type(error).__name__}: {error})",
-            next="leave plugins out with MINTACT_DISABLE_PLUGINS to find it",
-        ) from error

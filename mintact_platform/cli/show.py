@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from typing import Any
 
@@ -160,11 +160,20 @@ def _turns(history: History, trajectory: Trajectory) -> Iterator[str]:
         yield f"\n── turn {turn.index + 1} "
         if turn.observation:
             yield f"sees:  {turn.observation}"
-        for digest in turn.images:
-            extension = trajectory.image_extensions.get(digest, "png")
-            yield f"image: {history.directory.images.path(digest, extension)}"
+        yield from _images(history, trajectory, turn.images)
         yield f"says:  {turn.response}"
         for call in turn.pixel_calls:
             yield f"does:  {words(call)}"
         if turn.error:
             yield f"error: {turn.error}"
+    if trajectory.final_observation or trajectory.final_images:
+        yield "\n── at the end "
+        if trajectory.final_observation:
+            yield f"shows: {trajectory.final_observation}"
+        yield from _images(history, trajectory, trajectory.final_images)
+
+
+def _images(history: History, trajectory: Trajectory, digests: Iterable[str]) -> Iterator[str]:
+    for digest in digests:
+        extension = trajectory.image_extensions.get(digest, "png")
+        yield f"image: {history.directory.images.path(digest, extension)}"

@@ -25,6 +25,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--resume", action="store_true", help="continue an existing run; without it that is refused"
     )
+    parser.add_argument(
+        "--accept-changed-plugins",
+        action="store_true",
+        help="resume although the run was started with other versions of its plugins",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -37,6 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
             resume=arguments.resume,
             registry=registry,
             display=display,
+            accept_changed=arguments.accept_changed_plugins,
         )
 
     try:

@@ -7,10 +7,10 @@ finished trajectory; it never needs the live environment and cannot change what 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from copy import deepcopy
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy.typing as npt
 
@@ -82,6 +82,19 @@ class JudgeView:
         """The environment's own reward of each turn."""
         return self.trajectory.step_rewards
 
+    @property
+    def final_observation(self) -> str:
+        """Text of what the environment showed last, after the last response."""
+        return self.trajectory.final_observation
+
+    def final_images(self) -> list[bytes]:
+        """The encoded images shown last, after the last response; reads files, so blocks.
+
+        Raises:
+            StorageError: when a stored image is gone.
+        """
+        return self._load(self.trajectory.final_images)
+
     def images(self, turn: int) -> list[bytes]:
         """The encoded images shown before a turn's response; reads files, so blocks.
 
@@ -92,11 +105,11 @@ class JudgeView:
             IndexError: when there is no such turn.
             StorageError: when a stored image is gone.
         """
+        return self._load(self.trajectory.turns[turn].images)
+
+    def _load(self, digests: Iterable[str]) -> list[bytes]:
         extensions = self.trajectory.image_extensions
-        return [
-            self.image_loader(digest, extensions.get(digest, "png"))
-            for digest in self.trajectory.turns[turn].images
-        ]
+        return [self.image_loader(digest, extensions.get(digest, "png")) for digest in digests]
 
 
 class Judge(Protocol):
@@ -111,6 +124,28 @@ class Judge(Protocol):
 
 
 JudgeFunction = Callable[[Task, JudgeView], Verdict | Awaitable[Verdict]]
+
+T = TypeVar("T", bound=Callable[..., Any])
+
+
+def judge(*, cacheable: bool = False, remote: bool = False) -> Callable[[T], T]:
+    """Declare what a judge, function or class, is like; without it neither holds.
+
+    Args:
+        cacheable: its verdict depends on nothing but its parameters and what it is shown, so that
+            a run file's `cache = true` may keep it.
+        remote: it asks somebody over the network; tried once before a run begins.
+
+    Example:
+        >>> @judge(cacheable=True)
+        ... async def brief(task, trajectory, *, turns: int = 4): ...
+    """
+
+    def declare(target: T) -> T:
+        target.cacheable, target.remote = cacheable, remote  # type: ignore[attr-defined]
+        return target
+
+    return declare
 
 
 def _read_only(segment: Segment) -> Segment:

@@ -105,6 +105,8 @@ class Trajectory:
         temperature: of every generation in it.
         state_check: the environment's reading of the final state, if it got that far.
         image_extensions: file extension by image digest.
+        final_observation: text of what the environment showed last, after the last response.
+        final_images: digests of its images.
         seconds: wall time from acquire to release.
     """
 
@@ -120,6 +122,8 @@ class Trajectory:
     temperature: float = 1.0
     state_check: StateCheck | None = None
     image_extensions: Mapping[str, str] = field(default_factory=dict)
+    final_observation: str = ""
+    final_images: tuple[str, ...] = ()
     seconds: float = 0.0
 
     @property
@@ -161,6 +165,8 @@ class Trajectory:
             "temperature": self.temperature,
             "state_check": None if self.state_check is None else asdict(self.state_check),
             "image_extensions": dict(self.image_extensions),
+            "final_observation": self.final_observation,
+            "final_images": list(self.final_images),
             "seconds": self.seconds,
         }
 
@@ -176,6 +182,7 @@ class Trajectory:
                 "failure": Failure.from_json(values["failure"]),
                 "turns": tuple(_turn(turn) for turn in values["turns"]),
                 "segments": segments,
+                "final_images": tuple(values.get("final_images", ())),
                 "state_check": None if check is None else StateCheck(**check),
             }
         )

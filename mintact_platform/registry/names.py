@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import pluggy
 
-from mintact_platform.errors import PluginConflict, PluginError, PluginNotFound
-from mintact_platform.hookspecs import Targets
+from mintact_platform.errors import PluginConflict, PluginNotFound
+from mintact_platform.registry import requirements
 from mintact_platform.registry.families import ANY, hint, key_of
-from mintact_platform.registry.loader import HOOKS, PluginRow, load
+from mintact_platform.registry.hooks import KINDS as KINDS
+from mintact_platform.registry.loader import PluginRow, load
 from mintact_platform.registry.source import Source
 
-KINDS = tuple(sorted(h.removeprefix("register_") for h in HOOKS if h.startswith("register_")))
+Table: TypeAlias = dict[str, dict[str, str | Callable[..., Any]]]
+"""`{name: {distribution: target}}`"""
 
 
 class Registry:
@@ -24,31 +26,42 @@ class Registry:
     Args:
         manager: a loaded plugin manager.
         rows: one row a plugin; errors found later are written on them.
+        left_out: rows of plugins that an environment variable leaves out.
+        warnings: what discovery has to say besides.
 
     Example:
         >>> Registry.discover().get("judges", "state")  # doctest: +SKIP
     """
 
-    def __init__(self, manager: pluggy.PluginManager, rows: list[PluginRow]) -> None:
+    def __init__(
+        self,
+        manager: pluggy.PluginManager,
+        rows: list[PluginRow],
+        left_out: Sequence[PluginRow] = (),
+        warnings: Sequence[str] = (),
+    ) -> None:
         self.manager = manager
         self.rows = rows
+        self.left_out = tuple(left_out)
+        self.warnings = tuple(warnings)
 
     @classmethod
     def discover(cls, environ: Mapping[str, str] = os.environ) -> Registry:
-        """Load all installed plugins."""
+        """Load all installed plugins.
+
+        Raises:
+            PluginError: in strict mode, naming the plugin that failed.
+        """
         return cls(*load(environ))
 
     @cached_property
-    def tables(self) -> dict[str, dict[str, dict[str, str | Callable[..., Any]]]]:
-        """`{kind: {name: {distribution: target}}}`; a failing registration is a row error."""
-        tables: dict[str, dict[str, dict[str, str | Callable[..., Any]]]] = {k: {} for k in KINDS}
+    def tables(self) -> dict[str, Table]:
+        """`{kind: {name: {distribution: target}}}`."""
+        tables: dict[str, Table] = {kind: {} for kind in KINDS}
         for row in self.rows:
-            provides = []
-            for kind in KINDS:
-                for name, target in self._targets(kind, row).items():
+            for kind, targets in row.targets.items():
+                for name, target in targets.items():
                     tables[kind].setdefault(name, {})[row.distribution] = target
-                    provides.append(f"{kind}:{name}")
-            row.provides = tuple(provides)
         return tables
 
     def names(self, kind: str) -> tuple[str, ...]:
@@ -60,7 +73,12 @@ class Registry:
         return key_of(name, self.tables[kind]) in self.tables[kind]
 
     def provider(self, kind: str, name: str) -> str:
-        """The distribution that registers the name."""
+        """The distribution that registers the name.
+
+        Raises:
+            PluginNotFound: nobody does.
+            PluginConflict: two do.
+        """
         return next(iter(self._one(kind, name)))
 
     def get(self, kind: str, name: str) -> Any:
@@ -92,8 +110,43 @@ class Registry:
         return Source(target, member, f"{_singular(kind)} {name!r} of {distribution}")
 
     def versions(self) -> dict[str, str]:
-        """`{distribution: version}` of the plugins that loaded."""
-        return {row.distribution: row.version for row in self.rows if row.error is None}
+        """`{distribution: version}` of all plugins that are installed and not left out.
+
+        Failed ones are among them: whether two processes have the same plugins does not depend on
+        what went wrong with one of them.
+        """
+        return {row.distribution: row.version for row in self.rows}
+
+    def require(self, needs: Iterable[str], *, where: str = "required_plugins") -> None:
+        """Check that plugins are installed in the right versions, and work.
+
+        Args:
+            needs: requirements as pip takes them, e.g. `mintact-env-desktop>=0.2`.
+            where: who asks, for the error.
+
+        Raises:
+            PluginError: one line about everything that is missing, and how to install it.
+        """
+        requirements.check(needs, self.rows, self.left_out, where=where)
+
+    def require_of(self, kind: str, name: str, needs: Iterable[str], *, where: str) -> None:
+        """Check those requirements that are about the distribution which registers a name.
+
+        Raises:
+            PluginError: it is installed in another version, or nobody registers the name.
+        """
+        if needs := list(needs):
+            own = requirements.about(self.provider(kind, name), needs)
+            requirements.check(own, self.rows, self.left_out, where=where)
+
+    def clashes(self) -> dict[str, tuple[str, ...]]:
+        """Names that several distributions register, as `kind:name`; an error when asked for."""
+        return {
+            f"{kind}:{name}": tuple(sorted(found))
+            for kind, table in self.tables.items()
+            for name, found in table.items()
+            if len(found) > 1
+        }
 
     def _one(self, kind: str, name: str) -> dict[str, str | Callable[..., Any]]:
         table = self.tables[kind]
@@ -101,12 +154,9 @@ class Registry:
         if ":" in name and name not in table:
             return {name.partition(":")[0]: name}
         if name not in table:
-            broken = "; ".join(
-                f"{row.distribution} failed to load ({row.error})" for row in self.rows if row.error
-            )
             raise PluginNotFound(
                 f"no {_singular(kind)} named {asked!r}",
-                next="; ".join(filter(None, (hint(asked, table), broken))),
+                next="; ".join(filter(None, (hint(asked, table), *self._missing()))),
             )
         if len(table[name]) > 1:
             raise PluginConflict(
@@ -115,21 +165,14 @@ class Registry:
             )
         return table[name]
 
-    def _targets(self, kind: str, row: PluginRow) -> Targets:
-        plugin = self.manager.get_plugin(row.distribution)
-        hook = getattr(plugin, f"register_{kind}", None)
-        if plugin is None or hook is None or row.error:
-            return {}
-        try:
-            targets = hook()
-            if not isinstance(targets, Mapping):
-                raise TypeError(f"register_{kind} must return a mapping, got {targets!r}")
-            return targets
-        except Exception as error:
-            row.error = f"register_{kind}: {type(error).__name__}: {error}".splitlines()[0]
-            if os.environ.get("MINTACT_STRICT_PLUGINS"):
-                raise PluginError(row.error, where=f"plugin {row.distribution}") from error
-            return {}
+    def _missing(self) -> Iterable[str]:
+        """Plugins that might have registered a name, and why they did not."""
+        for row in self.rows:
+            if row.error:
+                yield f"{row.distribution} failed to load ({row.error})"
+        for row in self.left_out:
+            yield f"{row.distribution} is {row.state}"
+        yield from self.warnings
 
 
 def _singular(kind: str) -> str:

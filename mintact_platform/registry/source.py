@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from mintact_platform.errors import PluginError
 from mintact_platform.registry.families import Member
+from mintact_platform.registry.guard import contained
 
 
 class Source(NamedTuple):
@@ -27,14 +28,22 @@ class Source(NamedTuple):
         """The thing itself.
 
         Raises:
-            PluginError: it cannot be imported.
+            PluginError: it cannot be imported, or does harm when it is.
         """
         target = self.target
         if isinstance(target, str):
-            try:
-                target = resolve_name(target)
-            except Exception as error:
-                raise PluginError(
-                    f"cannot import {target!r} ({type(error).__name__}: {error})", where=self.where
-                ) from error
+            target = self._imported(target)
         return target if self.member is None else Member(target, self.member)
+
+    def _imported(self, target: str) -> Any:
+        try:
+            with contained():
+                return resolve_name(target)
+        except PluginError as error:
+            raise PluginError(
+                f"{target!r} {error.what}", where=self.where, next=error.next
+            ) from error
+        except (Exception, SystemExit) as error:
+            raise PluginError(
+                f"cannot import {target!r} ({type(error).__name__}: {error})", where=self.where
+            ) from error

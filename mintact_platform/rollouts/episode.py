@@ -95,6 +95,7 @@ class Episode:
     _schemas: tuple[Mapping[str, Any], ...] = ()
     _size: tuple[int, int] = (0, 0)
     _shown: list[StoredImage] = field(default_factory=list)
+    _last: tuple[str, tuple[str, ...]] = ("", ())
     _steps: int = 0
     _errors: int = 0
 
@@ -127,6 +128,8 @@ class Episode:
             temperature=self.settings.temperature,
             state_check=self.state_check,
             image_extensions={image.digest: image.extension for image in self._shown},
+            final_observation=self._last[0],
+            final_images=self._last[1],
             seconds=seconds,
         )
 
@@ -155,6 +158,7 @@ class Episode:
             start = time.monotonic()
             answer, cut = await self._answer(index)
             generated = time.monotonic()
+            self._last = "", ()
             turn = Turn(
                 index=index,
                 observation=text,
@@ -172,10 +176,9 @@ class Episode:
                 text, images = self.tools.space.observation_text(parsed.message), []
                 continue
             observation, ended = await self._act(lease, turn, parsed)
-            if ended:
-                return Outcome.COMPLETED
-            if observation.truncated:
-                return Outcome.MAX_TURNS
+            if ended or observation.truncated:
+                await self._keep(observation)
+                return Outcome.COMPLETED if ended else Outcome.MAX_TURNS
             text, images = await self._see(observation)
         return Outcome.MAX_TURNS
 
@@ -249,10 +252,7 @@ class Episode:
         self, observation: Observation, *, first: bool = False
     ) -> tuple[str, list[StoredImage]]:
         """Store the images, update the callable tools, and word the observation."""
-        images = [await self._store(observation, k) for k in range(len(observation.images))]
-        if observation.images:
-            self._size = (observation.images[-1].width, observation.images[-1].height)
-        self._shown += images
+        images = await self._keep(observation)
         space = self.tools.space
         text = space.observation_text(observation.text) if observation.text else ""
         changed = observation.tools is not None and observation.tools != self._schemas
@@ -268,6 +268,15 @@ class Episode:
             else:
                 text += space.observation_text(_tool_message(self._schemas))
         return text, images
+
+    async def _keep(self, observation: Observation) -> list[StoredImage]:
+        """Store what the environment shows; it is the last until a response follows."""
+        images = [await self._store(observation, k) for k in range(len(observation.images))]
+        if observation.images:
+            self._size = (observation.images[-1].width, observation.images[-1].height)
+        self._shown += images
+        self._last = observation.text, tuple(image.digest for image in images)
+        return images
 
     async def _store(self, observation: Observation, index: int) -> StoredImage:
         image = observation.images[index]

@@ -77,7 +77,8 @@ def _is_here(choice: Plugin | None, registry: Registry) -> bool:
 def _installed(target: Any, section: DomainSection, where: str) -> Mapping[str, Any]:
     parameters.check(target, section.params, where=f"{where}.params")
     missing = getattr(target, "missing", None)
-    if not section.servers and missing is not None and (what := missing()):
+    elsewhere = section.servers or section.python not in (None, sys.executable)
+    if not elsewhere and missing is not None and (what := missing()):
         raise ConfigurationError(
             f"environment {section.environment!r} cannot run here: {what}",
             where=where,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypedDict
 
 from mintact_platform.scheduler.queue import QueuedGroup
+from mintact_platform.scheduler.quota import DomainStatistics
 from mintact_platform.training.trainer import RowRef
 
 
@@ -31,6 +32,7 @@ class Batch:
         realised: groups by domain.
         relaxed: whether the quotas were given up to fill it.
         stale: ids of groups that were found too old; fate `stale`.
+        statistics: what was judged since the batch before, by domain.
     """
 
     step: int
@@ -38,6 +40,7 @@ class Batch:
     realised: Mapping[str, int]
     relaxed: bool
     stale: tuple[str, ...]
+    statistics: Mapping[str, DomainStatistics] = field(default_factory=dict)
 
     @property
     def rows(self) -> tuple[RowRef, ...]:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from packaging.requirements import InvalidRequirement, Requirement
-
 from mintact_platform.actions.space import ActionSpace
-from mintact_platform.config import DomainSection, Plugin, RunConfig
+from mintact_platform.config import DomainSection, JudgePlugin, Plugin, RunConfig
 from mintact_platform.errors import ConfigurationError
+from mintact_platform.judging.runner import JudgeRunner
 from mintact_platform.models.chat import ChatFormat, check_prefix, load_chat
 from mintact_platform.models.vision import VisionSize
 from mintact_platform.records.task import Task
@@ -58,7 +56,7 @@ def plan(config: RunConfig, registry: Registry, *, domains: bool = True) -> Plan
         ConfigurationError: a missing model, a wrong parameter, a binary an environment needs.
         PluginError: a name no plugin registers, or a required plugin that is missing.
     """
-    require(config.required_plugins)
+    registry.require(config.required_plugins)
     model = Path(config.model.path)
     if not config.model.path or not (model / "config.json").is_file():
         raise ConfigurationError(
@@ -79,6 +77,8 @@ def plan(config: RunConfig, registry: Registry, *, domains: bool = True) -> Plan
         chosen = getattr(config.objective, part)
         if chosen is not None:
             registry.provider(f"{part}s", chosen.name)
+    for term in config.objective.terms or ():
+        registry.provider("objectives", term.name)
     return Plan(
         config=config,
         registry=registry,
@@ -94,33 +94,24 @@ def plan(config: RunConfig, registry: Registry, *, domains: bool = True) -> Plan
     )
 
 
-def require(needs: list[str]) -> None:
-    """Check `required_plugins`, e.g. `mintact-env-desktop>=0.2`, against what is installed."""
-    for text in needs:
-        try:
-            need = Requirement(text)
-            found = version(need.name)
-        except InvalidRequirement:
-            raise ConfigurationError(
-                f"cannot read {text!r}", where="required_plugins", next="write name>=version"
-            ) from None
-        except PackageNotFoundError:
-            raise ConfigurationError(
-                f"{text} is not installed", where="required_plugins", next=f"pip install '{text}'"
-            ) from None
-        if not need.specifier.contains(found, prereleases=True):
-            raise ConfigurationError(
-                f"{text} is required, {found} is installed",
-                where="required_plugins",
-                next=f"pip install '{text}'",
-            )
-
-
 def _domain(name: str, section: DomainSection, registry: Registry, deadline: float) -> DomainPlan:
     where = f"domains.{name}"
     space = action_space(section, registry, where=where, deadline=deadline)
-    judge = _known("judges", section.judge.name, section.judge.params, registry)
+    judge = _judge(section.judge, registry, where)
     return DomainPlan(task_set(registry, section), space, judge, section.judge.name)
+
+
+def _judge(choice: JudgePlugin, registry: Registry, where: str) -> Callable[..., Any]:
+    """The judge, made once on trial: a key or a nested name that is missing is told now."""
+    target = _known("judges", choice.name, choice.params, registry)
+    trial = JudgeRunner(target, name=choice.name, deadline=1.0)
+    if choice.cache and not trial.cacheable:
+        raise ConfigurationError(
+            f"judge {choice.name!r} does not declare its verdicts cacheable",
+            where=f"{where}.judge.cache",
+            next="leave cache out, or declare it with @mintact_platform.judge(cacheable=True)",
+        )
+    return target
 
 
 def _chosen(kind: str, choice: Plugin, registry: Registry) -> Callable[..., Any]:

@@ -76,6 +76,7 @@ async def preflight(
             next="compare dtype, image size and preprocessing, or raise rollout.max_gap",
         )
     checks.append(Check(f"engine gap {gap:.0e}"))
+    checks += await _judges(runtime, tasks, {domain: plain})
     checks.append(await _push(runtime, trainer, domain, task, version=version, limit=limit))
     checks.append(await _resets(runtime, tasks))
     say(" · ".join(str(check) for check in checks))
@@ -143,6 +144,26 @@ async def _temperature(
         )
         raise PreflightFailed(cause, where="pre-flight: temperature")
     return Check(f"T={trajectory.temperature:g} log-probs")
+
+
+async def _judges(
+    runtime: Runtime, tasks: Mapping[str, Sequence[Task]], probes: Mapping[str, Trajectory]
+) -> list[Check]:
+    """Ask every judge that reaches out about a probe episode; any verdict will do."""
+    remote = [name for name, tools in runtime.rollouter.domains.items() if tools.judge.remote]
+    checks = []
+    for domain in remote:
+        probe = probes.get(domain) or await _probe(runtime, domain, tasks[domain][0], 1.0)
+        judged = await runtime.rollouter.judge(domain, probe)
+        judge = runtime.rollouter.domains[domain].judge.name
+        if judged.verdict is None:
+            raise PreflightFailed(
+                judged.failure.message if judged.failure else "no verdict",
+                where=f"pre-flight: judge {judge!r} of domain {domain}",
+                next=f"see domains.{domain}.judge: its parameters, its endpoint, its key",
+            )
+        checks.append(Check(f"judge {judge}"))
+    return checks
 
 
 async def _push(

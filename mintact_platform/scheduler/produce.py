@@ -18,6 +18,7 @@ from mintact_platform.records.task import Task
 from mintact_platform.rollouts.episode import EpisodeKey
 from mintact_platform.rollouts.rollouter import Judged, Rollouter
 from mintact_platform.scheduler.changes import Changes
+from mintact_platform.scheduler.deciding import admitted
 from mintact_platform.scheduler.observe import Observers
 from mintact_platform.scheduler.queue import QueuedGroup
 from mintact_platform.scheduler.state import Scheduler
@@ -271,12 +272,7 @@ class Producer:
     def _decide(self, domain: str, rewards: tuple[float, ...]) -> tuple[Decision, str]:
         if len(rewards) < self.config.rollout.min_live:
             return "dropped", f"{len(rewards)} live rollouts"
-        try:
-            admitted = self.hooks.admit_group(domain=domain, rewards=rewards)
-        except Exception as error:
-            # a plugin's decision that fails is no decision; the group is kept out, with the reason
-            return "filtered", f"admit_group: {type(error).__name__}: {error}"
-        if admitted:
+        if admitted(self.hooks, domain, rewards, failed=self.observers.blame):
             return "queued", ""
         return "filtered", f"uniform reward {rewards[0]:g}" if len(set(rewards)) == 1 else "refused"
 

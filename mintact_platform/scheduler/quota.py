@@ -3,16 +3,56 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 from mintact_platform.errors import ConfigurationError
 
 
+@dataclass(frozen=True, slots=True)
+class DomainStatistics:
+    """Groups of a domain that were judged between two batches; failed and dropped ones are not.
+
+    Attributes:
+        judged: how many.
+        informative: of these, admitted to the queue.
+        reward: sum over them of the mean reward of their live rollouts.
+    """
+
+    judged: int = 0
+    informative: int = 0
+    reward: float = 0.0
+
+
 class Mixture(Protocol):
-    """Decides how many groups of each domain a batch holds."""
+    """Decides how many groups of each domain a batch holds.
+
+    One that also has `observe` is told what was seen, see `ObservingMixture`.
+    """
 
     def quotas(self, step: int) -> Mapping[str, int]:
         """q_d of the batch of a step, 1-based. Their sum stays B."""
+        ...
+
+
+@runtime_checkable
+class ObservingMixture(Protocol):
+    """A mixture that follows the run.
+
+    Whatever it knows must come from here: a resumed run tells a fresh one the same again, in order.
+    """
+
+    def quotas(self, step: int) -> Mapping[str, int]:
+        """As of any mixture."""
+        ...
+
+    def observe(self, step: int, statistics: Mapping[str, DomainStatistics]) -> None:
+        """The batch of a step was formed; `quotas(step + 1)` is asked next.
+
+        Args:
+            step: 1-based.
+            statistics: of every domain, since the batch before.
+        """
         ...
 
 

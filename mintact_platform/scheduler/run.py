@@ -34,19 +34,28 @@ from mintact_platform.scheduler.state import Scheduler
 from mintact_platform.scheduler.status import Status
 from mintact_platform.scheduler.synchronizer import ParameterSynchronizer
 from mintact_platform.scheduler.tasks import TaskStream
+from mintact_platform.scheduler.used import accept
 from mintact_platform.storage import ledger
 from mintact_platform.storage.directory import RunDirectory
 from mintact_platform.storage.files import write_aside
 
 CHANGEABLE = re.compile(
-    r"name|trainer\.(steps|checkpoints_kept)|evaluation\..*|deadlines\..*|rollout\.active|schedule\..*"
+    r"name|required_plugins|trainer\.(steps|checkpoints_kept)|evaluation\..*|deadlines\..*"
+    r"|rollout\.active|schedule\..*"
     r"|domains\..*\.(instances|servers|python|transport|spares|bearer_env)"
+    r"|domains\..*\.judge\.(concurrency|requests_per_minute|retries|cache)"
 )
 """Settings a resumed run may change; any other would make its past and future two runs."""
 
 
 async def train(
-    config: RunConfig, *, runs: Path, resume: bool, registry: Registry, display: Display
+    config: RunConfig,
+    *,
+    runs: Path,
+    resume: bool,
+    registry: Registry,
+    display: Display,
+    accept_changed: bool = False,
 ) -> int:
     """Train to the last step; everything is recorded in `runs/<name>/`.
 
@@ -56,6 +65,7 @@ async def train(
         resume: go on with an existing run.
         registry: installed plugins.
         display: told about progress.
+        accept_changed: resume although the run was started with other versions of its plugins.
 
     Returns:
         The exit code.
@@ -67,6 +77,10 @@ async def train(
     directory = open_run(config, runs, registry, resume=resume)
     try:
         directory.lock()
+        if resume:
+            for change in accept(directory, config, registry, changes=accept_changed):
+                display.message(f"goes on with {change}")
+            write_aside(directory.path / "config.toml", configuration.dump(config).encode())
         await Training(checked, directory, display, resume=resume).run()
     finally:
         directory.close()
@@ -85,7 +99,6 @@ def open_run(config: RunConfig, runs: Path, registry: Registry, *, resume: bool)
         directory = RunDirectory.open(path, writable=True)
         try:
             _same(directory, config)
-            write_aside(path / "config.toml", configuration.dump(config).encode())
         except BaseException:
             directory.close()
             raise
@@ -147,7 +160,7 @@ class Training:
             stack.push_async_callback(seat.close)
             recovered, runtime = await self._start(seat, stack)
             observers = Observers(self.plan.registry)
-            stack.callback(observers.close)
+            stack.push_async_callback(self._end_observers, observers)
             tasks = {name: domain.tasks for name, domain in self.plan.domains.items()}
             await preflight(
                 runtime,
@@ -182,6 +195,10 @@ class Training:
         except BaseExceptionGroup as failed:
             raise first_cause(failed) from failed
         return starting.result(), runtime
+
+    async def _end_observers(self, observers: Observers) -> None:
+        for line in await asyncio.to_thread(observers.close):
+            self.display.message(line)
 
     async def _record_plugins(self) -> None:
         """At the start, and at the end with what observers did wrong."""

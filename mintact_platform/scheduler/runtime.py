@@ -12,12 +12,16 @@ from pathlib import Path
 from mintact_platform.config import RunConfig
 from mintact_platform.environments.pools.manager import EnvironmentManager, PoolSpec
 from mintact_platform.errors import first_cause
+from mintact_platform.judging.cache import JudgementCache
+from mintact_platform.judging.rate import RateLimit
 from mintact_platform.judging.runner import JudgeRunner
 from mintact_platform.models.gate import Gate
 from mintact_platform.models.protocol import EngineSpec, RolloutEngine, WeightsRef
+from mintact_platform.registry.names import Registry
 from mintact_platform.rollouts.episode import EpisodeSettings
 from mintact_platform.rollouts.rollouter import DomainTools, Rollouter
 from mintact_platform.scheduler.plan import Plan
+from mintact_platform.scheduler.used import pinned
 from mintact_platform.storage.directory import RunDirectory
 from mintact_platform.training.trainer import TrainerSpec
 
@@ -41,7 +45,7 @@ async def running(
     """Start environment servers and model servers at once; leave nothing behind."""
     config = plan.config
     manager = EnvironmentManager(
-        pools(config),
+        pools(config, plan.registry),
         deadlines=config.deadlines,
         log_directory=directory.logs,
         incarnation=incarnation,
@@ -73,9 +77,7 @@ def rollouter(
     domains = {
         name: DomainTools(
             space=domain.space,
-            judge=JudgeRunner(
-                domain.judge, name=domain.judge_name, deadline=config.deadlines.judge
-            ),
+            judge=judge_runner(plan, directory, name),
             settings=settings(config, name),
         )
         for name, domain in plan.domains.items()
@@ -91,8 +93,28 @@ def rollouter(
     )
 
 
-def pools(config: RunConfig) -> dict[str, PoolSpec]:
-    """One pool a domain."""
+def judge_runner(plan: Plan, directory: RunDirectory, domain: str) -> JudgeRunner:
+    """The runner of a domain's judge, within the limits that the run file sets."""
+    choice = plan.config.domains[domain].judge
+    return JudgeRunner(
+        plan.domains[domain].judge,
+        name=plan.domains[domain].judge_name,
+        deadline=plan.config.deadlines.judge,
+        retries=choice.retries,
+        concurrency=choice.concurrency,
+        cache=JudgementCache(directory.judgements_cache) if choice.cache else None,
+        rate=RateLimit(choice.requests_per_minute),
+    )
+
+
+def pools(config: RunConfig, registry: Registry | None = None) -> dict[str, PoolSpec]:
+    """One pool a domain.
+
+    Args:
+        config: of the run.
+        registry: its servers must have the environments in the versions that are installed here;
+            None asks for none.
+    """
     return {
         name: PoolSpec(
             environment=section.environment,
@@ -104,6 +126,7 @@ def pools(config: RunConfig) -> dict[str, PoolSpec]:
             bearer_env=section.bearer_env,
             transport=section.transport,
             spares=section.spares,
+            requires=pinned(registry, "environments", section.environment) if registry else (),
         )
         for name, section in config.domains.items()
     }

@@ -49,6 +49,7 @@ class TrainerSeat:
             mark=mark(self.incarnation, "trainer"),
             deadline=config.deadlines.start,
             versions=self.plan.registry.versions(),
+            required=config.required_plugins,
         )
         return await recover(self._process, self.directory, config, say=self.say)
 

@@ -6,7 +6,7 @@ carries out what it says.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,11 +17,17 @@ from mintact_platform.scheduler.decisions import Changes as Changes
 from mintact_platform.scheduler.decisions import DomainStatus as DomainStatus
 from mintact_platform.scheduler.flow import FlowControl, FlowState, QuotaNormalised
 from mintact_platform.scheduler.queue import Eviction, GroupQueue, QueuedGroup
-from mintact_platform.scheduler.quota import FixedMixture, Mixture
+from mintact_platform.scheduler.quota import (
+    DomainStatistics,
+    FixedMixture,
+    Mixture,
+    ObservingMixture,
+)
 from mintact_platform.scheduler.synchronous import Round
 from mintact_platform.storage.ledger import LedgerRow
 
 Mode = Literal["async", "synchronous"]
+Fill = Literal["quotas", "fifo"]
 
 
 @dataclass(slots=True)
@@ -32,7 +38,17 @@ class _Counts:
     filtered: int = 0
     stale: int = 0
     evicted: int = 0
+    judged_since_batch: int = 0
     accepted_since_batch: int = 0
+    reward_since_batch: float = 0.0
+
+    def statistics(self) -> DomainStatistics:
+        judged, informative = self.judged_since_batch, self.accepted_since_batch
+        return DomainStatistics(judged, informative, self.reward_since_batch)
+
+    def begin_batch(self, seen: DomainStatistics) -> None:
+        self.judged_since_batch, self.accepted_since_batch = seen.judged, seen.informative
+        self.reward_since_batch = seen.reward
 
 
 class Scheduler:
@@ -49,6 +65,9 @@ class Scheduler:
         on_stale: whether groups older than η are evicted when a batch is formed, or trained.
         sync_every: K, trainer steps between pushes.
         mode: `synchronous` begins only what the next batch needs and only with current weights.
+        fill: `fifo` takes groups in order of acceptance whatever their domain; for comparison.
+        releases: whether the fallback lets paused producers go on; off only to show that a run
+            can stand still without.
 
     Attributes:
         quotas: q_d of the next batch.
@@ -71,6 +90,8 @@ class Scheduler:
         on_stale: admission.OnStale = "evict",
         sync_every: int = 4,
         mode: Mode = "async",
+        fill: Fill = "quotas",
+        releases: bool = True,
     ) -> None:
         self.domains = tuple(domains)
         self.mixture = FixedMixture(domains) if mixture is None else mixture
@@ -78,6 +99,7 @@ class Scheduler:
         self.capacity_batches, self.fallback_after = capacity_batches, fallback_after
         self.max_staleness, self.on_stale = max_staleness, on_stale
         self.sync_every, self.mode = sync_every, mode
+        self.fill, self.releases = fill, releases
         self.queue = GroupQueue(capacity_batches * sum(domains.values()), eviction)
         self.step = self.steps_done = self.version = 0
         self._pushed_step = 0
@@ -122,16 +144,22 @@ class Scheduler:
         self._counts[domain].in_flight += 1
         self._round.started[domain] += 1
 
-    def group_finished(self, id: str, group: QueuedGroup | None, now: float) -> Changes:
+    def group_finished(
+        self, id: str, group: QueuedGroup | None, now: float, reward: float | None = None
+    ) -> Changes:
         """A group ended; its capacity is given back at once.
 
         Args:
             id: of a group that began.
             group: what enters the queue; None when filtered, dropped or cancelled.
             now: seconds.
+            reward: mean over its live rollouts; None when it was dropped or cancelled.
         """
         counts = self._counts[self._in_flight.pop(id)]
         counts.in_flight -= 1
+        if group is not None or reward is not None:
+            counts.judged_since_batch += 1
+            counts.reward_since_batch += reward or 0.0
         if group is None:
             counts.filtered += 1
             return Changes()
@@ -211,6 +239,8 @@ class Scheduler:
         steps_since_push: int,
         *,
         ledger: Mapping[str, LedgerRow] | None = None,
+        statistics: Sequence[Mapping[str, DomainStatistics]] = (),
+        since_batch: Mapping[str, DomainStatistics] | None = None,
     ) -> None:
         """Continue a run: call on a fresh scheduler, then `group_started` for groups still open.
 
@@ -221,7 +251,12 @@ class Scheduler:
             version: weights that are served.
             steps_since_push: trainer steps since they were pushed.
             ledger: for the other counts of `status`, which else begin anew.
+            statistics: what each batch was formed with, in order, for a mixture that observes.
+            since_batch: what was judged after the last of them.
         """
+        if isinstance(self.mixture, ObservingMixture):
+            for number, seen in enumerate(statistics, 1):
+                self.mixture.observe(number, seen)
         self.step = self.steps_done = step
         self.version, self._pushed_step = version, step - steps_since_push
         self.quotas = self._next_quotas()
@@ -234,6 +269,8 @@ class Scheduler:
                 counts.batched = row.trained + row.batched
                 counts.filtered = row.filtered + row.dropped + row.cancelled
                 counts.stale, counts.evicted = row.stale, row.evicted
+            if since_batch is not None:
+                counts.begin_batch(since_batch.get(domain, DomainStatistics()))
         self._round.restart(self.quotas, self._queued())
 
     # ---- how it decides ----
@@ -260,7 +297,7 @@ class Scheduler:
             return self._startable_in_round(among)
         targets = self._targets(now)
         state = self._flow_state(targets)
-        relaxed = self._relaxed(now)
+        relaxed = self.releases and self._relaxed(now)
         return [
             domain
             for domain in among
@@ -283,7 +320,7 @@ class Scheduler:
         """
         quotas = self.quotas
         total = sum(quotas.values())
-        if self._relaxed(now):
+        if self.releases and self._relaxed(now):
             return {domain: float(total if quota else 0) for domain, quota in quotas.items()}
         giving = sum(quotas[d] for d in self.domains if d not in self._absent())
         scale = total / giving if giving else 1.0
@@ -316,6 +353,8 @@ class Scheduler:
     def _form(self, now: float) -> Batch | None:
         quotas = self.quotas
         total = sum(quotas.values())
+        if self.fill == "fifo":
+            return self._form_fifo(total)
         if all(self.queue.count(domain) >= quota for domain, quota in quotas.items()):
             self._starved.clear()
             return self._batch(self.queue.take(quotas, total), relaxed=False)
@@ -329,9 +368,15 @@ class Scheduler:
         self._starved = {
             domain
             for domain, quota in quotas.items()
-            if quota and not self._counts[domain].accepted_since_batch
+            if self.releases and quota and not self._counts[domain].accepted_since_batch
         }
         return self._batch(groups, relaxed=True)
+
+    def _form_fifo(self, total: int) -> Batch | None:
+        if len(self.queue) < total:
+            return None
+        groups = self.queue.take(dict.fromkeys(self.domains, total), total)
+        return self._batch(groups, relaxed=False)
 
     def _collect_stale(self) -> None:
         if self.on_stale == "train":
@@ -353,6 +398,9 @@ class Scheduler:
 
     def _batch(self, groups: list[QueuedGroup], *, relaxed: bool) -> Batch:
         self.step += 1
+        statistics = {domain: counts.statistics() for domain, counts in self._counts.items()}
+        if isinstance(self.mixture, ObservingMixture):
+            self.mixture.observe(self.step, statistics)
         self.quotas = self._next_quotas()
         self._waiting_since = None
         realised = dict.fromkeys(self.domains, 0)
@@ -360,8 +408,9 @@ class Scheduler:
             realised[group.domain] += 1
             self._counts[group.domain].batched += 1
         for counts in self._counts.values():
-            counts.accepted_since_batch = 0
-        return Batch(self.step, tuple(groups), realised, relaxed, self._take_stale())
+            counts.begin_batch(DomainStatistics())
+        stale = self._take_stale()
+        return Batch(self.step, tuple(groups), realised, relaxed, stale, statistics)
 
     # ---- synchronous mode ----
 

@@ -108,6 +108,7 @@ class SupervisedStage:
                 mark=mark(self.incarnation, "trainer"),
                 deadline=self.config.deadlines.start,
                 versions=self.plan.registry.versions(),
+                required=self.config.required_plugins,
             )
             stack.push_async_callback(trainer.close)
             yield trainer

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mintact_platform import __version__
-from mintact_platform.errors import DatabaseVersion, StorageError
-from mintact_platform.storage.schema import TABLES, VERSION
+from mintact_platform.errors import StorageError
+from mintact_platform.storage.connections import open_reader, open_writer
 
 Operation = Callable[[sqlite3.Connection], None]
 """A change of the database, built by the functions of `ledger`; runs in the writer thread."""
@@ -50,13 +49,13 @@ class Database:
         self._read_lock = threading.RLock()
         self._writer: threading.Thread | None = None
         if writable:
-            connection = _open_writer(path)
+            connection = open_writer(path)
             self._writer = threading.Thread(
                 target=self._write_loop, args=(connection,), name="run.db writer", daemon=True
             )
             self._writer.start()
         try:
-            self._reader = _open_reader(path)
+            self._reader = open_reader(path)
         except BaseException:
             self._stop_writer()
             raise
@@ -174,75 +173,3 @@ def _apply(connection: sqlite3.Connection, write: _Write) -> bool:
 
 def _storage_error(error: sqlite3.Error, path: Path | None = None) -> StorageError:
     return StorageError(f"cannot write: {error}", where="run.db" if path is None else str(path))
-
-
-def _open_writer(path: Path) -> sqlite3.Connection:
-    connection = _connect(path, f"{path.absolute().as_uri()}?mode=rwc")
-    try:
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute("PRAGMA foreign_keys = ON")
-        version = _version(connection)
-        if version == 0 and not connection.execute("SELECT 1 FROM sqlite_master").fetchall():
-            connection.executescript(
-                f"BEGIN; {TABLES} PRAGMA user_version = {VERSION};"
-                f"INSERT INTO meta VALUES ('platform', '{__version__}'); COMMIT;"
-            )
-        else:
-            _check_version(connection, version, path)
-    except sqlite3.Error as error:
-        connection.close()
-        raise _no_database(path, error) from None
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _open_reader(path: Path) -> sqlite3.Connection:
-    if not path.exists():
-        raise StorageError("no such database", where=str(path))
-    connection = _connect(path, f"{path.absolute().as_uri()}?mode=ro")
-    try:
-        connection.row_factory = sqlite3.Row
-        _check_version(connection, _version(connection), path)
-    except sqlite3.Error as error:
-        connection.close()
-        raise _no_database(path, error) from None
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _connect(path: Path, uri: str) -> sqlite3.Connection:
-    try:
-        return sqlite3.connect(
-            uri, uri=True, timeout=30, isolation_level=None, check_same_thread=False
-        )
-    except sqlite3.Error as error:
-        raise _no_database(path, error) from None
-
-
-def _no_database(path: Path, error: sqlite3.Error) -> StorageError:
-    return StorageError(f"cannot be opened as a run's database: {error}", where=str(path))
-
-
-def _version(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("PRAGMA user_version").fetchone()[0])
-
-
-def _check_version(connection: sqlite3.Connection, version: int, path: Path) -> None:
-    if version == VERSION:
-        return
-    try:
-        row = connection.execute("SELECT value FROM meta WHERE key = 'platform'").fetchone()
-    except sqlite3.Error:
-        row = None
-    writer = f"mintact-platform=={row[0]}" if row else "the mintact-platform that wrote it"
-    age = "newer" if version > VERSION else "older"
-    raise DatabaseVersion(
-        f"format {version} is {age} than this platform's {VERSION}",
-        where=str(path),
-        next=f"run: pip install {writer!r}",
-    )

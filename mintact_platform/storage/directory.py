@@ -112,6 +112,11 @@ class RunDirectory:
         """Folder of the children's logs."""
         return self.path / "logs"
 
+    @property
+    def judgements_cache(self) -> Path:
+        """Folder of cached judgements; there once one is cached, and free to be removed."""
+        return self.path / "cache" / "judgements"
+
     def weights(self, version: int) -> Path:
         """Folder of a pushed weight version."""
         return self.path / "weights" / str(version)

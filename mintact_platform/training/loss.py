@@ -17,6 +17,8 @@ from mintact_platform.errors import MintactError, PluginError
 from mintact_platform.training.objective import LossBatch, LossParts, RewardBatch
 
 _NOTHING: Mapping[str, Tensor] = {}
+_KAPPA = 20.0
+"""Reported ratios are cut at e^κ: a metric is never infinite."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +26,7 @@ class Loss:
     """A micro-batch's share of the loss.
 
     Attributes:
-        value: scalar with a gradient, Σ m·sg(w)·surrogate / S.
+        value: scalar with a gradient, Σ m·(sg(w)·surrogate + Σ terms) / S.
         tokens: per-token metrics `[n]` of the n supervised tokens, detached.
         domain: `[n]` domain name index of each token.
         domains: names.
@@ -43,6 +45,8 @@ def evaluate_advantages(parts: LossParts, batch: RewardBatch) -> Tensor:
         PluginError: wrong shape or a value that is not finite, naming the advantage.
     """
     where = f"advantage {parts.names.get('advantage', '?')!r}"
+    for name, values in {"rewards": batch.rewards, **batch.reward_parts}.items():
+        _check_finite(values, where, name, batch.live)
     result = _call(parts.advantage, batch, where=where)
     rows = len(batch.rewards)
     if not isinstance(result, Tensor) or result.dim() not in (1, 2) or len(result) != rows:
@@ -51,63 +55,120 @@ def evaluate_advantages(parts: LossParts, batch: RewardBatch) -> Tensor:
             where=where,
             next="return [rows] or [rows, tokens]",
         )
+    _check_device(result, batch.live, where, "advantages")
     live = batch.live if result.dim() == 1 else batch.live[:, None]
     masked = result.masked_fill(~live, 0.0).double()
-    _check_finite(masked, where, "advantages")
+    _check_finite(masked, where, "advantages", live.expand(masked.shape))
     return masked
 
 
-def evaluate_normaliser(parts: LossParts, batch: RewardBatch) -> float:
-    """S of an update.
+def evaluate_normaliser(parts: LossParts, batch: RewardBatch) -> float | Tensor:
+    """S of an update: one number, or one for each trajectory, float64 `[rows]`.
 
     Raises:
-        PluginError: when it is not a positive finite number.
+        PluginError: when it is not positive and finite, or of another shape.
     """
     where = f"normaliser {parts.names.get('normaliser', '?')!r}"
-    value = float(_call(parts.normaliser, batch, where=where))
-    if not 0 < value < float("inf"):
-        raise PluginError(f"returned {value!r}", where=where, next="S is a positive number")
-    return value
+    value = _call(parts.normaliser, batch, where=where)
+    if isinstance(value, Tensor) and value.shape == batch.rewards.shape:
+        bad = int((~(value.isfinite() & (value > 0))).sum())
+        if bad:
+            raise PluginError(f"S is not positive at {bad} of {len(value)} rows", where=where)
+        return value.double()
+    if isinstance(value, Tensor) and value.dim():
+        raise PluginError(
+            f"returned {_shape(value)} for {len(batch.rewards)} rows",
+            where=where,
+            next="return one number, or [rows]",
+        )
+    try:
+        S = float(value)
+    except (TypeError, ValueError, RuntimeError):
+        raise PluginError(
+            f"returned {_shape(value)}", where=where, next="S is a positive number"
+        ) from None
+    if not 0 < S < float("inf"):
+        raise PluginError(f"returned {S!r}", where=where, next="S is a positive number")
+    return S
 
 
 def evaluate_loss(
     parts: LossParts,
     batch: LossBatch,
-    S: float,
+    S: float | Tensor,
     observed: Mapping[str, Tensor] = _NOTHING,
 ) -> Loss:
-    """L = (1/S) Σ m · sg(w) · surrogate, with its per-token metrics.
+    """L = Σ m · (sg(w) · surrogate + Σ terms) / S, with its per-token metrics.
 
     What stands outside the mask is set to 0 before any plugin sees it, so that it can neither
     add to the loss nor spoil a gradient.
 
     Args:
-        parts: the four functions.
+        parts: the functions.
         batch: rows of a micro-batch.
-        S: normaliser of the whole update.
+        S: normaliser of the whole update, or one a row `[rows]`.
         observed: `[rows, tokens]` tensors to report besides, e.g. the entropy.
 
     Raises:
         PluginError: a wrong shape, name or value, naming the plugin and the field.
     """
-    batch = _masked(batch)
-    mask = batch.loss_mask
     name = f"objective {parts.names.get('objective', '?')!r}"
-    result = _call(parts.objective, batch, where=name)
-    surrogate, reported = result if isinstance(result, tuple) else (result, {})
-    _check(surrogate, mask, name, "surrogate")
-    corrected = f"correction {parts.names.get('correction', '?')!r}"
-    weight = _call(
-        parts.correction, batch.proximal_logprobs, batch.rollout_logprobs, mask, where=corrected
-    )
-    _check(weight, mask, corrected, "weight")
-    weight = weight.detach()
-    value = (surrogate * weight).masked_fill(~mask, 0.0).sum() / S
-    tokens = {key: _metric(tensor, mask, name, key) for key, tensor in reported.items()}
-    tokens |= _core_metrics(batch, weight)
-    tokens |= {key: _metric(tensor, mask, "trainer", key) for key, tensor in observed.items()}
+    batch = _masked(batch, name)
+    mask = batch.loss_mask
+    surrogate, reported = _evaluated(_call(parts.objective, batch, where=name), mask, name)
+    wanted = torch.is_grad_enabled() and batch.logprobs.requires_grad
+    if wanted and not surrogate.requires_grad:
+        raise PluginError(
+            "surrogate has no gradient", where=name, next="compute it from batch.logprobs"
+        )
+    where = f"correction {parts.names.get('correction', '?')!r}"
+    policies = (batch.proximal_logprobs, batch.rollout_logprobs, mask)
+    weight, seen = _evaluated(_call(parts.correction, *policies, where=where), mask, where)
+    total = surrogate * weight.detach()
+    reported = {**seen, **reported}
+    for term, function in parts.terms.items():
+        where = f"term {term!r}"
+        value, more = _evaluated(_call(function, batch, where=where), mask, where)
+        total = total + value
+        reported |= {term: value, **{f"{term}_{key}": x for key, x in more.items()}}
+    metrics = {**_core_metrics(batch, reported.get("importance_weight", weight)), **reported}
+    select = _Selection(mask)
+    tokens = {key: select(value, name, key) for key, value in metrics.items()}
+    tokens |= {key: select(value, "trainer", key) for key, value in observed.items()}
     domain = batch.domain[:, None].expand(mask.shape)[mask]
-    return Loss(value, tokens, domain, batch.domains)
+    return Loss(_divided(total.masked_fill(~mask, 0.0), S), tokens, domain, batch.domains)
+
+
+def _divided(total: Tensor, S: float | Tensor) -> Tensor:
+    if isinstance(S, Tensor):
+        return (total.sum(1) / S.to(total)).sum()
+    return total.sum() / S
+
+
+def _evaluated(result: Any, mask: Tensor, where: str) -> tuple[Tensor, Mapping[str, Tensor]]:
+    """What a part gave for each token, checked, and the metrics that came with it."""
+    value, reported = _split(result, where)
+    what = "weight" if where.startswith("correction") else "surrogate"
+    _check_shape(value, mask, where, what)
+    _check_device(value, mask, where, what)
+    if not value.is_floating_point():
+        raise PluginError(
+            f"{what} holds {value.dtype}", where=where, next="return floating-point numbers"
+        )
+    _check_finite(value, where, what, mask)
+    return value, reported
+
+
+def _split(result: Any, where: str) -> tuple[Any, Mapping[str, Any]]:
+    if not isinstance(result, tuple):
+        return result, {}
+    if len(result) != 2 or not isinstance(result[1], Mapping):
+        raise PluginError(
+            "returned a tuple of something else",
+            where=where,
+            next="return the surrogate, or (surrogate, {metric: tensor})",
+        )
+    return result
 
 
 def summarise(losses: Iterable[Loss]) -> dict[str, dict[str, float]]:
@@ -139,63 +200,80 @@ def summarise(losses: Iterable[Loss]) -> dict[str, dict[str, float]]:
 
 
 def _core_metrics(batch: LossBatch, weight: Tensor) -> dict[str, Tensor]:
-    mask = batch.loss_mask
-    raw = (batch.proximal_logprobs - batch.rollout_logprobs).detach()[mask].exp()
-    ratio = (batch.logprobs - batch.proximal_logprobs).detach()[mask].exp()
-    gap = (batch.proximal_logprobs - batch.rollout_logprobs).detach()[mask].abs()
-    used = weight[mask]
-    tokens = {
+    """What every objective reports; `weight` is the one that was used."""
+    gap = (batch.proximal_logprobs - batch.rollout_logprobs).detach()
+    ratio = (batch.logprobs - batch.proximal_logprobs).detach().clamp(max=_KAPPA).exp()
+    raw, used = gap.clamp(max=_KAPPA).exp(), weight.detach()
+    gap = gap.abs()
+    metrics = {
         "ratio": ratio,
         "ratio_max": ratio,
         "importance_weight": used,
         "importance_weight_max": used,
-        "importance_weight_truncated": (raw > used * (1 + 1e-6)).to(raw.dtype),
+        "importance_weight_truncated": raw > used * (1 + 1e-6),
         "rollout_gap": gap,
         "rollout_gap_max": gap,
-        "surprise": -batch.logprobs.detach()[mask],
+        "surprise": -batch.logprobs,
     }
     if batch.versions is not None:
-        tokens["engine_gap"] = gap.masked_fill((batch.versions != batch.deployed)[mask], torch.nan)
-    return tokens
+        metrics["engine_gap"] = gap.masked_fill(batch.versions != batch.deployed, torch.nan)
+    return metrics
 
 
-def _masked(batch: LossBatch) -> LossBatch:
+class _Selection:
+    """Takes the tokens under a mask out of metrics, by places that are found once."""
+
+    def __init__(self, mask: Tensor) -> None:
+        self._mask = mask
+        self._places = None if mask.all() else mask.flatten().nonzero()[:, 0]
+
+    def __call__(self, value: Any, where: str, name: str) -> Tensor:
+        _check_shape(value, self._mask, where, f"metric {name!r}")
+        _check_device(value, self._mask, where, f"metric {name!r}")
+        flat: Tensor = value.detach().flatten()
+        return (flat if self._places is None else flat.index_select(0, self._places)).float()
+
+
+def _masked(batch: LossBatch, where: str) -> LossBatch:
     empty = ~batch.loss_mask
     names = ("logprobs", "proximal_logprobs", "rollout_logprobs", "advantages")
+    given = {**{name: getattr(batch, name) for name in names}, **batch.extras}
     tensors = {}
-    for name in names:
-        tensor = getattr(batch, name)
-        if tensor.shape != empty.shape:
-            raise PluginError(
-                f"{name} is {list(tensor.shape)}, loss_mask {list(empty.shape)}", where="loss batch"
-            )
+    for name, tensor in given.items():
+        _check_shape(tensor, batch.loss_mask, where, name)
+        _check_finite(tensor, where, name, batch.loss_mask)
         tensors[name] = tensor.masked_fill(empty, 0.0)
-    extras = {name: tensor.masked_fill(empty, 0.0) for name, tensor in batch.extras.items()}
+    extras = {name: tensors.pop(name) for name in batch.extras}
     return replace(batch, **tensors, extras=extras)
 
 
-def _check(value: Any, mask: Tensor, where: str, what: str) -> None:
+def _check_shape(value: Any, mask: Tensor, where: str, what: str) -> None:
     if not isinstance(value, Tensor) or value.shape != mask.shape:
         raise PluginError(
             f"{what} is {_shape(value)} for a batch of {list(mask.shape)}",
             where=where,
             next="return one value a token: [rows, tokens]",
         )
-    _check_finite(value[mask], where, what)
 
 
-def _check_finite(value: Tensor, where: str, what: str) -> None:
-    bad = int((~value.detach().isfinite()).sum())
-    if bad:
-        raise PluginError(f"{what} is not finite at {bad} of {value.numel()} places", where=where)
-
-
-def _metric(value: Any, mask: Tensor, where: str, name: str) -> Tensor:
-    if not isinstance(value, Tensor) or value.shape != mask.shape:
+def _check_device(value: Tensor, mask: Tensor, where: str, what: str) -> None:
+    if value.device != mask.device:
         raise PluginError(
-            f"metric {name!r} is {_shape(value)} for a batch of {list(mask.shape)}", where=where
+            f"{what} is on {value.device}, the batch on {mask.device}",
+            where=where,
+            next="make new tensors with batch.logprobs.new_zeros(…) or torch.zeros_like(…)",
         )
-    return value.detach()[mask].float()
+
+
+def _check_finite(value: Tensor, where: str, what: str, mask: Tensor) -> None:
+    value = value.detach()
+    # one pass where all is well: a sum is finite only if its summands are
+    if value.sum().isfinite():
+        return
+    chosen = value[mask]
+    bad = int((~chosen.isfinite()).sum())
+    if bad:
+        raise PluginError(f"{what} is not finite at {bad} of {chosen.numel()} places", where=where)
 
 
 def _call(function: Callable[..., Any], *args: Any, where: str) -> Any:

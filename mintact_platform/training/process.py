@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -55,6 +55,7 @@ class TrainerProcess:
         mark: str,
         deadline: float,
         versions: Mapping[str, str] | None = None,
+        required: Sequence[str] = (),
     ) -> Self:
         """Start the process and the trainer in it.
 
@@ -66,6 +67,7 @@ class TrainerProcess:
             mark: carried by it and its descendants.
             deadline: seconds for both.
             versions: plugin versions it must have; None takes this interpreter's.
+            required: distributions it must have besides, see `required_plugins`.
 
         Raises:
             TrainerError: it died, was late, or has other plugin versions.
@@ -76,7 +78,13 @@ class TrainerProcess:
         if versions is None:
             versions = (await asyncio.to_thread(Registry.discover)).versions()
         trainer = await cls._spawn(log, mark, end - loop.time())
-        arguments = {"name": name, "params": params, "spec": spec, "versions": versions}
+        arguments = {
+            "name": name,
+            "params": params,
+            "spec": spec,
+            "versions": versions,
+            "required": list(required),
+        }
         try:
             await trainer._call("start", end - loop.time(), **arguments)
         except BaseException:
@@ -186,7 +194,7 @@ class TrainerProcess:
             except (OSError, asyncio.IncompleteReadError) as error:
                 raise await asyncio.shield(self._dead(call)) from error
         if "error" in reply:
-            raise self._raised(reply["error"])
+            raise self._raised(reply["error"], call)
         return reply["result"]
 
     async def _send(self, message: Mapping[str, Any]) -> None:
@@ -226,8 +234,10 @@ class TrainerProcess:
             next=f"see {self._child.log}",
         )
 
-    def _raised(self, error: Mapping[str, str]) -> MintactError:
+    def _raised(self, error: Mapping[str, str], call: str) -> MintactError:
         kind = getattr(errors, error["kind"], TrainerError)
+        if call != "start" and kind is errors.PluginError:
+            kind = TrainerError  # a loss that misbehaves in a step fails the run, not its input
         # some errors carry more than one line: those come back as the trainer's own
         simple = isinstance(kind, type) and issubclass(kind, MintactError)
         known = kind if simple and "__init__" not in vars(kind) else TrainerError

@@ -9,7 +9,7 @@ import faulthandler
 import socket
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mintact_platform import processes
@@ -43,10 +43,12 @@ class Session:
         params: Mapping[str, Any],
         spec: Mapping[str, Any],
         versions: Mapping[str, str],
+        required: Sequence[str] = (),
     ) -> None:
         """Compare plugin versions, build the trainer by name, start it."""
         registry = Registry.discover()
         check_versions(versions, registry.versions())
+        registry.require(required, where="trainer process: required_plugins")
         build = bind(registry.get("trainers", name), params, where=f"trainer {name!r}")
         trainer: Trainer = build()
         trainer.start(frames.trainer_spec(spec))

@@ -35,8 +35,9 @@ ROOMS = (
     "evaluation",
     "dashboard",
     "play",
-    "cli",
     "testing",
+    "scaffold",
+    "cli",
 )
 """Ground floor first; a room imports only from itself and from rooms before it."""
 

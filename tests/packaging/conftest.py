@@ -24,15 +24,22 @@ class Installed:
     folder: Path
     wheels: tuple[Path, ...]
 
-    def run(self, *command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *command: str, cwd: Path, seconds: float = 120
+    ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [str(self.folder / "bin" / command[0]), *command[1:]],
             cwd=cwd,
             env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"},
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=seconds,
         )
+
+    def install(self, *wheels: Path) -> None:
+        """Add wheels, and nothing that they depend on."""
+        python = self.folder / "bin/python"
+        _pip("--python", python, "install", "--no-deps", "--no-index", *wheels)
 
 
 def projects() -> list[Path]:
@@ -56,25 +63,47 @@ def copy(project: Path, target: Path) -> Path:
 def wheels(tmp_path_factory) -> tuple[Path, ...]:
     folder = tmp_path_factory.mktemp("wheels")
     sources = tmp_path_factory.mktemp("sources")
-    third_party = ROOT / "tests" / "third_party" / "acme_counter"
-    copies = [copy(p, sources / str(i)) for i, p in enumerate([*projects(), third_party])]
+    third_party = [ROOT / "tests/third_party" / name for name in ("acme_counter", "acme_cispo")]
+    copies = [copy(p, sources / str(i)) for i, p in enumerate([*projects(), *third_party])]
     _pip("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", folder, *copies)
     return tuple(sorted(folder.glob("*.whl")))
 
 
 @pytest.fixture(scope="session")
 def installed(wheels, tmp_path_factory) -> Installed:
-    """A fresh environment: our wheels, and the dependencies of this interpreter by a path file.
+    """A fresh environment that the tests share and leave as it is."""
+    return _fresh(tmp_path_factory.mktemp("fresh") / "venv", wheels)
+
+
+@pytest.fixture(scope="module")
+def own(wheels, tmp_path_factory) -> Installed:
+    """A fresh environment of a module's own, to install more into."""
+    return _fresh(tmp_path_factory.mktemp("own") / "venv", wheels)
+
+
+@pytest.fixture(scope="session")
+def build():
+    """Build wheels of projects into a folder; building writes into the projects."""
+
+    def build(folder: Path, *projects: Path) -> tuple[Path, ...]:
+        _pip("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", folder, *projects)
+        return tuple(sorted(folder.glob("*.whl")))
+
+    return build
+
+
+def _fresh(folder: Path, wheels: tuple[Path, ...]) -> Installed:
+    """Our wheels, and the dependencies of this interpreter by a path file.
 
     A path file adds a folder without reading the path files in it, so that the editable installs
     of the checkout stay out.
     """
-    folder = tmp_path_factory.mktemp("fresh") / "venv"
     venv.create(folder, with_pip=False, symlinks=True)
-    _pip("--python", folder / "bin/python", "install", "--no-deps", "--no-index", *wheels)
+    environment = Installed(folder, wheels)
+    environment.install(*wheels)
     (site,) = folder.glob("lib/python*/site-packages")
     (site / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    return Installed(folder, wheels)
+    return environment
 
 
 def _pip(*arguments: str | Path) -> None:

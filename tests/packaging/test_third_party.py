@@ -61,6 +61,17 @@ def test_its_tasks_are_listed_by_the_command(installed, tmp_path):
     assert result.stdout.split() == ["9", "tap"], result.stderr
 
 
+def test_the_loss_is_listed_with_what_it_says_of_itself(installed, tmp_path):
+    result = installed.run("mintact", "objectives", "acme/cispo", cwd=tmp_path)
+    for text in ("objective acme/cispo  (acme-cispo)", "Source: acme.", "bound: float = 5.0"):
+        assert text in result.stdout, result.stderr
+
+
+def test_the_loss_is_at_most_15_lines():
+    file = Path(__file__).parents[1] / "third_party/acme_cispo/acme_cispo/loss.py"
+    assert file.read_text().count("\n") <= 15
+
+
 def test_a_wrong_parameter_is_named(installed, tmp_path):
     code = """
 from mintact_platform.registry.names import Registry
@@ -89,6 +100,8 @@ steps = 2
 lr = 1e-4
 [sync]
 every = 1
+[objective]
+objective = "acme/cispo"
 [domains.mobile]
 environment = "acme/counter"
 params = { shade = 30 }
@@ -101,7 +114,7 @@ max_turns = 2
 """
 
 
-def test_a_real_run_trains_on_the_installed_environment_by_its_name(installed, tmp_path):
+def test_a_real_run_trains_on_the_installed_environment_and_loss_by_name(installed, tmp_path):
     (tmp_path / "run.toml").write_text(RUN)
     modules = Path(__file__).parents[1] / "mintact_platform" / "scheduler" / "modules"
     (site,) = installed.folder.glob("lib/python*/site-packages")
@@ -116,4 +129,6 @@ def test_a_real_run_trains_on_the_installed_environment_by_its_name(installed, t
     with sqlite3.connect(tmp_path / "runs" / "acme" / "run.db") as database:
         rows = database.execute("select provides from plugins where distribution = 'acme-counter'")
         assert "environments:acme/counter" in rows.fetchall()[0][0]
+        reported = database.execute("select metrics_json from steps where metrics_json not null")
+        assert all("acme_bounded" in metrics for (metrics,) in reported.fetchall())
     database.close()

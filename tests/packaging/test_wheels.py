@@ -16,7 +16,10 @@ NAMES = {
     "mintact_reward_state": "mintact_reward_state",
     "mintact_algorithm_grpo": "mintact_algorithm_grpo",
     "mintact_plugin_torch": "mintact_plugin_torch",
+    "mintact_plugin_verifiers": "mintact_plugin_verifiers",
+    "mintact_plugin_verl": "mintact_plugin_verl",
     "acme_counter": "acme_counter",
+    "acme_cispo": "acme_cispo",
 }
 
 

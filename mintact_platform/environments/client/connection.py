@@ -7,10 +7,12 @@ import functools
 import ssl
 import time
 from collections.abc import Mapping
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
+from urllib.parse import urlencode, urlsplit
 
-import httpx
+import httpcore
 
+from mintact_platform.environments.client.network import Network
 from mintact_platform.environments.protocol import wire
 from mintact_platform.environments.protocol.wire import ErrorBody
 from mintact_platform.errors import (
@@ -20,7 +22,7 @@ from mintact_platform.errors import (
     MintactError,
 )
 
-_LIMITS = httpx.Limits(max_connections=2, max_keepalive_connections=1, keepalive_expiry=600.0)
+_KEPT_S = 600.0
 RETRY_AFTER = 0.05
 """Seconds before a call is asked again."""
 UNREACHABLE_AFTER = 3.0
@@ -30,6 +32,21 @@ _HEADERS = {
     "accept": wire.MSGPACK,
     wire.PROTOCOL_HEADER: str(wire.PROTOCOL),
 }
+_LOST = (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException, TimeoutError)
+
+
+class Reply(NamedTuple):
+    """What a server answered.
+
+    Attributes:
+        status: of HTTP.
+        headers: by lower-case name.
+        body: whole.
+    """
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
 
 
 class Connection:
@@ -43,6 +60,10 @@ class Connection:
     def __init__(self, url: str, bearer: str | None = None) -> None:
         self.url = url.rstrip("/")
         self._headers = {**_HEADERS, **({"authorization": f"Bearer {bearer}"} if bearer else {})}
+        parts = urlsplit(self.url)
+        host = (parts.hostname or "").encode()
+        self._target = (parts.scheme.encode(), host, parts.port, parts.path)
+        self._headers["host"] = parts.netloc.rpartition("@")[2]
         self._http = self._open()
 
     async def post(
@@ -77,22 +98,22 @@ class Connection:
             try:
                 async with asyncio.timeout(max(left / 2, min(left, 1.0))):
                     reply = await self._send(method, path, body, left, token)
-            except (httpx.TransportError, TimeoutError) as error:
+            except _LOST as error:
                 lost = f"{type(error).__name__}: {error}".rstrip(": ")
                 await self._renew()
-                if not isinstance(error, httpx.ConnectError):
+                if not isinstance(error, httpcore.ConnectError):
                     reached = time.monotonic()
                 elif time.monotonic() - reached > UNREACHABLE_AFTER:
                     break
                 await asyncio.sleep(RETRY_AFTER)
                 continue
-            if reply.status_code < 400:
+            if reply.status < 400:
                 return self._read(phase, reply)
-            if reply.status_code >= 500:
+            if reply.status >= 500:
                 await self._renew()
-            if reply.status_code not in (502, 503, 504) or wire.PROTOCOL_HEADER in reply.headers:
+            if reply.status not in (502, 503, 504) or wire.PROTOCOL_HEADER in reply.headers:
                 self._raise(phase, reply)
-            reached, lost = time.monotonic(), f"HTTP {reply.status_code} from a proxy"
+            reached, lost = time.monotonic(), f"HTTP {reply.status} from a proxy"
             await asyncio.sleep(RETRY_AFTER)
         late = time.monotonic() >= end
         what = f"no answer within {deadline:g} s" if late else "the server cannot be reached"
@@ -102,7 +123,7 @@ class Connection:
     async def cancel(self, key: str, deadline: float = 10.0) -> None:
         """Give back whatever lease this key made or is about to make."""
         try:
-            path = f"/v1/leases?{httpx.QueryParams(key=key)}"
+            path = f"/v1/leases?{urlencode({'key': key})}"
             await self.request("create", "DELETE", path, None, deadline)
         except (EnvironmentFailure, ConfigurationError):
             pass  # unreachable: the lease ends by its time to live
@@ -113,50 +134,72 @@ class Connection:
 
     async def _send(
         self, method: str, path: str, body: Mapping[str, Any] | None, left: float, token: str
-    ) -> httpx.Response:
-        content = None
+    ) -> Reply:
+        content = b""
         if body is not None:
             margin = min(0.5, left / 4)
             content = wire.pack({**body, "deadline_s": left - margin})
-        headers = {**self._headers, wire.TOKEN_HEADER: token} if token else self._headers
-        request = httpx.Request(method, self.url + path, headers=headers, content=content)
+        headers = {**self._headers, "content-length": str(len(content))}
+        if token:
+            headers[wire.TOKEN_HEADER] = token
+        scheme, host, port, prefix = self._target
+        target = (prefix + path).encode()
+        request = httpcore.Request(
+            method,
+            httpcore.URL(scheme=scheme, host=host, port=port, target=target),
+            headers=[(name.encode(), value.encode()) for name, value in headers.items()],
+            content=content,
+        )
         reply = await self._http.handle_async_request(request)
-        await reply.aread()
-        return reply
-
-    def _read(self, phase: str, reply: httpx.Response) -> dict[str, Any]:
         try:
-            return wire.loads(reply.content, reply.headers.get("content-type", ""))
+            whole = await reply.aread()
+        finally:
+            await reply.aclose()
+        said = {name.decode("latin-1").lower(): v.decode("latin-1") for name, v in reply.headers}
+        return Reply(reply.status, said, whole)
+
+    def _read(self, phase: str, reply: Reply) -> dict[str, Any]:
+        try:
+            return wire.loads(reply.body, reply.headers.get("content-type", ""))
         except wire.WireError as error:
             raise EnvironmentFailure(
                 f"not our protocol: {error}", phase=phase, kind="invalid", where=self.url
             ) from None
 
-    def _raise(self, phase: str, reply: httpx.Response) -> NoReturn:
+    def _raise(self, phase: str, reply: Reply) -> NoReturn:
         try:
             media = reply.headers.get("content-type", "")
-            error = ErrorBody.unpack(wire.loads(reply.content, media))
+            error = ErrorBody.unpack(wire.loads(reply.body, media))
         except wire.WireError:
-            error = ErrorBody("invalid", phase, f"HTTP {reply.status_code}: {reply.text[:200]!r}")
-        raise failure_of(reply.status_code, error, phase, self.url)
+            error = ErrorBody(
+                "invalid",
+                phase,
+                f"HTTP {reply.status}: {reply.body[:200].decode(errors='replace')!r}",
+            )
+        raise failure_of(reply.status, error, phase, self.url)
 
     async def _renew(self) -> None:
         """Never reuse a connection after a failure: its next reply may be another call's."""
         old, self._http = self._http, self._open()
         await old.aclose()
 
-    def _open(self) -> httpx.AsyncHTTPTransport:
-        """Httpx without its client: no proxies from the environment, cookies, redirects.
+    def _open(self) -> httpcore.AsyncConnectionPool:
+        """A connection of its own, and a second one for a repeated call.
 
-        It has no timeouts, every request runs under `asyncio.timeout`.
+        There are no timeouts, every request runs under `asyncio.timeout`.
         """
-        context = tls(self.url.startswith("https:"))
-        return httpx.AsyncHTTPTransport(verify=context, limits=_LIMITS, trust_env=False)
+        return httpcore.AsyncConnectionPool(
+            ssl_context=tls(self.url.startswith("https:")),
+            max_connections=2,
+            max_keepalive_connections=1,
+            keepalive_expiry=_KEPT_S,
+            network_backend=Network(),
+        )
 
 
 def failure_of(status: int, error: ErrorBody, phase: str, url: str) -> MintactError:
     """The exception for an error reply: bad input, a lease that is gone, or a failure."""
-    if status in (400, 401, 413, 426):
+    if status in (400, 401, 403, 413, 415, 426):
         return ConfigurationError(error.message, where=url)
     failure = LeaseExpired if status == 410 else EnvironmentFailure
     return failure(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
 from mintact_platform.environments.client.transport import (
@@ -65,6 +65,7 @@ class Lease:
         bearer: str | None = None,
         python: str | None = None,
         transport: TransportName = "auto",
+        requires: Sequence[str] = (),
     ) -> Lease:
         """Lease an instance; its boot counts inside the deadline.
 
@@ -79,6 +80,7 @@ class Lease:
             bearer: token of a server that wants one.
             python: interpreter of the worker, one that the server allows.
             transport: how calls travel; `auto` prefers the stream and falls back to HTTP.
+            requires: what the environment's distribution must be at the server, e.g. `acme==1.2`.
 
         Raises:
             EnvironmentFailure: phase `create`; kind `full`, `timeout`, `unreachable`, …
@@ -92,6 +94,7 @@ class Lease:
             "ttl_s": ttl,
             "image_format": image_format,
             "python": python,
+            **({"requires": list(requires)} if requires else {}),
         }
         try:
             created = await connection.call("create", body, deadline)

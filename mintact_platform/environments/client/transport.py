@@ -6,8 +6,7 @@ import logging
 import time
 from collections.abc import Mapping
 from typing import Any, Literal, Protocol, TypeAlias
-
-import httpx
+from urllib.parse import urlencode
 
 from mintact_platform.environments.client.channel import StreamRefused
 from mintact_platform.environments.client.connection import Connection, failure_of
@@ -111,7 +110,7 @@ class HttpTransport:
         path = path.format(lease=lease)
         content: Mapping[str, Any] | None = body if method == "POST" else None
         if method == "DELETE" and body:
-            path = f"{path}?{httpx.QueryParams(dict(body))}"
+            path = f"{path}?{urlencode(body)}"
         phase = wire.PHASES[do]
         return await self._connection.request(phase, method, path, content, deadline, token=token)
 

@@ -35,6 +35,7 @@ class PoolSpec:
         bearer_env: name of the variable that holds the servers' bearer token.
         transport: how calls travel; `auto` prefers the stream.
         spares: instances that a server started here keeps booted beyond those leased.
+        requires: what the environment's distribution must be at every server.
     """
 
     environment: str
@@ -46,6 +47,7 @@ class PoolSpec:
     bearer_env: str | None = None
     transport: TransportName = "auto"
     spares: int = 0
+    requires: tuple[str, ...] = ()
 
 
 @dataclass(eq=False)

@@ -162,6 +162,7 @@ class Seats:
                 bearer=server.bearer,
                 python=spec.python,
                 transport=spec.transport,
+                requires=spec.requires,
             )
         except MintactError as failure:
             self.placement.failed(server, failure)

@@ -7,6 +7,7 @@ import gc
 import ipaddress
 import math
 import os
+import re
 import socket
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping, MutableMapping
@@ -44,11 +45,13 @@ from mintact_platform.environments.server.stream import PATH, stream_of
 from mintact_platform.errors import ConfigurationError
 from mintact_platform.registry.names import Registry
 
+_STEP = re.compile("/v1/leases/([^/]+)/step")
 KEEP_ALIVE = 900
 """Seconds an idle connection stays open: longer than a model thinks."""
 BODY_DEADLINE_S = 30.0
 """For a request's body; its headers came at once, or uvicorn still waits for them."""
 _UVICORN: dict[str, Any] = {
+    "http": "h11",  # httptools, which uvicorn prefers, reads headers without end
     "timeout_keep_alive": KEEP_ALIVE,
     "timeout_graceful_shutdown": 1,
     "access_log": False,
@@ -108,7 +111,7 @@ def create_app(service: LeaseService, *, bearer: str | None = None) -> FastAPI:
         redoc_url=None,
         generate_unique_id_function=lambda route: route.name,
     )
-    app.add_middleware(_Checks, border=Border(bearer))
+    app.add_middleware(_Checks, border=Border(bearer), service=service)
     app.add_exception_handler(Refusal, _refused)
     app.add_exception_handler(ConfigurationError, _refused)
     app.add_exception_handler(wire.WireError, _refused)
@@ -136,8 +139,7 @@ def _add_lease_routes(app: FastAPI, service: LeaseService) -> None:
     @app.post("/v1/leases/{lease}/step")
     async def step(lease: str, request: Request) -> Response:
         """Carry out one call; the same number never runs twice."""
-        message = read(StepRequest, await _body(request))
-        return _reply(request, await service.step(lease, _token(request), message))
+        return await _step(service, lease, request)
 
     @app.post("/v1/leases/{lease}/evaluate")
     async def evaluate(lease: str, request: Request) -> Response:
@@ -279,10 +281,13 @@ class _Server(uvicorn.Server):
 
 
 class _Checks:
-    """Refuses what must not come in: see `Border`, and too large a body."""
+    """Refuses what must not come in: see `Border`, and too large a body.
 
-    def __init__(self, app: Any, border: Border) -> None:
-        self._app, self._border = app, border
+    Steps go on to the service from here: routing costs as much as the step itself.
+    """
+
+    def __init__(self, app: Any, border: Border, service: LeaseService) -> None:
+        self._app, self._border, self._service = app, border, service
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Any, send: Any) -> None:
         if scope["type"] != "http":
@@ -297,9 +302,18 @@ class _Checks:
 
         refusal = self._refusal(dict(scope["headers"]), scope["path"])
         app = self._app if refusal is None else _error_response(refusal, wire.JSON)
+        step = _STEP.fullmatch(scope["path"]) if scope["method"] == "POST" else None
+        if refusal is None and step is not None:
+            app = await self._step(step[1], Request(scope, receive))
         if refusal is not None and refusal.status == 400:
             app.headers["connection"] = "close"  # where its body ends is not known
         await app(scope, receive, send_with_protocol)
+
+    async def _step(self, lease: str, request: Request) -> Response:
+        try:
+            return await _step(self._service, lease, request)
+        except Exception as error:
+            return await _refused(request, error)
 
     def _refusal(self, headers: Mapping[bytes, bytes], path: str) -> Refusal | None:
         if b"origin" in headers:
@@ -367,6 +381,11 @@ def _media(request: Request, header: str) -> str:
 def _main_type(said: str) -> str:
     """A media type without its parameters."""
     return said.partition(";")[0].strip().lower()
+
+
+async def _step(service: LeaseService, lease: str, request: Request) -> Response:
+    message = read(StepRequest, await _body(request))
+    return _reply(request, await service.step(lease, _token(request), message))
 
 
 def _phase(request: Request) -> str:

@@ -69,7 +69,7 @@ class Boots:
         refusal = self.quarantine.refusal(key, time.monotonic())
         if refusal is not None:
             return Reply(503, error=refusal)
-        shape = Shape(key, request.image_format)
+        shape = Shape(key, request.image_format, tuple(request.requires))
         placed: Placed | Reply | None = self.spares.take(shape)
         self._metrics.spares_taken += placed is not None
         self.spares.make_room()
@@ -122,7 +122,7 @@ class Boots:
         try:
             async with asyncio.timeout(deadline):
                 wanted = await self._catalogue.resolve(
-                    request.environment, request.params, request.python
+                    request.environment, request.params, request.python, request.requires
                 )
                 placed = await self._workers.place(wanted, deadline)
             placed.key = key

@@ -33,6 +33,7 @@ class Resolved(NamedTuple):
         params: checked, JSON values.
         limits: what the environment says its worker may use.
         source: spares the worker the discovery of plugins, None where it has to look itself.
+        requires: what the environment's distribution must be, for a worker that looks itself.
     """
 
     kind: Kind
@@ -40,6 +41,7 @@ class Resolved(NamedTuple):
     params: dict[str, Any]
     limits: Mapping[str, Any] = {}
     source: Source | None = None
+    requires: tuple[str, ...] = ()
 
 
 class Catalogue:
@@ -96,15 +98,23 @@ class Catalogue:
         await self._imported(name)
         return await asyncio.to_thread(full_description, self._registry, name)
 
-    async def resolve(self, name: str, params: Mapping[str, Any], python: str | None) -> Resolved:
+    async def resolve(
+        self,
+        name: str,
+        params: Mapping[str, Any],
+        python: str | None,
+        requires: Sequence[str] = (),
+    ) -> Resolved:
         """Check a request for an instance.
 
         Raises:
-            ConfigurationError: unknown or forbidden name, wrong parameter, missing program.
+            ConfigurationError: unknown or forbidden name, another version of the environment,
+                wrong parameter, missing program.
         """
         if self._is_foreign(name, python):
             assert python is not None
-            return Resolved(Kind(name, python), None, dict(params))
+            return Resolved(Kind(name, python), None, dict(params), requires=tuple(requires))
+        self._check_version(name, requires)
         target = await self._imported(name)
         description = describe(target)
         check_requirements(name, description)
@@ -117,6 +127,12 @@ class Catalogue:
         source = self._registry.source("environments", name)
         importable = source if isinstance(source.target, str) else None
         return Resolved(Kind(name, sys.executable), seats, sent, limits, importable)
+
+    def _check_version(self, name: str, requires: Sequence[str]) -> None:
+        try:
+            self._registry.require_of("environments", name, requires, where="environment server")
+        except PluginError as error:
+            raise ConfigurationError(error.what, where=error.where, next=error.next) from error
 
     def _is_foreign(self, name: str, python: str | None) -> bool:
         """Whether the environment lives in another interpreter; refuses what is not allowed."""

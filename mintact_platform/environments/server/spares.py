@@ -25,6 +25,7 @@ class Shape(NamedTuple):
 
     key: Key
     image_format: str
+    requires: tuple[str, ...] = ()
 
 
 @dataclass(eq=False)

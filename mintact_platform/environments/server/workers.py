@@ -16,7 +16,7 @@ from mintact_platform.environments.server.containment import Containment
 from mintact_platform.environments.server.hosting import Kind, Placed, WorkerProcess
 from mintact_platform.environments.server.remains import Logs, remove
 from mintact_platform.environments.worker.main import seats as seats_of
-from mintact_platform.errors import ConfigurationError
+from mintact_platform.errors import ConfigurationError, MintactError
 
 _BUFFER = 1 << 21
 _LOOK_EVERY = 1.0
@@ -99,8 +99,7 @@ class Workers:
         placed = Placed(f"{worker.name}.{number}", worker)
         worker.instances.add(placed.name)
         try:
-            assert worker.starting is not None
-            await asyncio.shield(worker.starting)
+            await _started(worker)
         except BaseException:
             await asyncio.shield(self.vacate(placed))
             raise
@@ -168,6 +167,7 @@ class Workers:
                 {
                     "environment": worker.kind.environment,
                     "source": wanted.source,
+                    "requires": wanted.requires,
                     "directory": str(worker.directory),
                     "fd": theirs.fileno(),
                 },
@@ -219,3 +219,19 @@ class Workers:
         directory = None if self._containment.bounds_disk() else worker.directory
         pid = worker.child.process.pid
         return usage.Watched(worker.name, pid, around, directory, worker.log, worker.limits)
+
+
+async def _started(worker: WorkerProcess) -> None:
+    """Wait until a worker is ready, for all that wait alike.
+
+    Raises:
+        MintactError: it did not start, or was killed before it had.
+    """
+    assert worker.starting is not None
+    try:
+        await asyncio.shield(worker.starting)
+    except asyncio.CancelledError:
+        task = asyncio.current_task()
+        if worker.starting.cancelled() and not (task is not None and task.cancelling()):
+            raise MintactError(worker.cause[1], where=f"worker {worker.name}") from None
+        raise

@@ -81,6 +81,7 @@ class Driver:
         self._target = target
         self._format = image_format
         self._episode = ""
+        self._pid = os.getpid()
         self._packer = wire.Packer()
         self.environment: Any = None
 
@@ -89,7 +90,7 @@ class Driver:
         try:
             return True, self.read(do, self.start(do, payload))
         except _RAISED as error:
-            return False, refuse(error)
+            return False, self.refuse(error)
 
     def start(self, do: str, payload: Mapping[str, Any]) -> Any:
         """Call the environment's method; what it returns.
@@ -116,6 +117,7 @@ class Driver:
         Raises:
             InvalidObservation: the environment returned garbage.
         """
+        self._end_copy()
         try:
             if do == "step":
                 return self._packer.pack(step_values(returned, self._format))
@@ -130,6 +132,16 @@ class Driver:
             self.environment = returned
             return wire.pack({"native": _native(returned)})
         return wire.pack({})
+
+    def refuse(self, error: BaseException) -> bytes:
+        """The packed reply to a call that raised."""
+        self._end_copy()
+        return refuse(error)
+
+    def _end_copy(self) -> None:
+        """End a copy of the worker that the environment forked: only the worker itself answers."""
+        if os.getpid() != self._pid:
+            os._exit(0)
 
     def _create(self, params: Mapping[str, Any]) -> Any:
         try:
@@ -209,7 +221,7 @@ class Awaited:
             if do == "close":
                 await asyncio.to_thread(remove, self._directory)
         except _RAISED as error:
-            self._answer(call, False, refuse(error))
+            self._answer(call, False, self._driver.refuse(error))
         else:
             self._answer(call, True, body)
 

@@ -126,7 +126,7 @@ def main() -> None:
     os.environ["TMPDIR"] = tempfile.tempdir = str(directory)
     channel = socket.socket(fileno=spec["fd"])
     try:
-        target = _load(spec["environment"], spec.get("source"))
+        target = _load(spec["environment"], spec.get("source"), spec.get("requires", ()))
         check_requirements(spec["environment"], describe(target))
     except MintactError as error:
         processes.ready({"error": str(error)})
@@ -139,13 +139,15 @@ def main() -> None:
     os._exit(0)
 
 
-def _load(name: str, source: Sequence[Any] | None) -> Any:
+def _load(name: str, source: Sequence[Any] | None, requires: Sequence[str]) -> Any:
     """Import the environment from where the server found it, else find it among the plugins."""
     if source is not None:
         return Source(*source).load()
     from mintact_platform.registry.names import Registry
 
-    return Registry.discover().get("environments", name)
+    registry = Registry.discover()
+    registry.require_of("environments", name, requires, where="environment worker")
+    return registry.get("environments", name)
 
 
 def describe(target: Any) -> dict[str, Any]:

@@ -29,6 +29,7 @@ from transformers.models.qwen3_vl.modeling_qwen3_vl import (
 from transformers.utils import logging
 
 from mintact_platform.errors import ConfigurationError
+from mintact_plugin_torch.head import target_logprobs
 from mintact_plugin_torch.layout import Layout
 
 COMPANIONS = (
@@ -39,6 +40,9 @@ COMPANIONS = (
     "chat_template.jinja",
 )
 """Files beside the weights that a saved model directory takes over unchanged."""
+
+CHUNK = 128
+"""Tokens whose logits exist at a time."""
 
 Grid = tuple[int, int, int]
 """Time, rows and columns of patches."""
@@ -282,7 +286,7 @@ class Policy:
         return logits
 
     def logprobs(
-        self, hidden: Tensor, targets: Tensor, temperature: float | Tensor, *, chunk: int = 1024
+        self, hidden: Tensor, targets: Tensor, temperature: float | Tensor, *, chunk: int = CHUNK
     ) -> Tensor:
         """Log-probabilities of the targets after temperature, float32 `[n]`.
 
@@ -294,43 +298,29 @@ class Policy:
             temperature: one number, or `[n]`.
             chunk: tokens a slice.
         """
-        return self._chunked(self._logprobs, hidden, targets, temperature, chunk)
+        weight = self.model.lm_head.weight
+        return target_logprobs(hidden, weight, targets, _heat(temperature, hidden), chunk)
 
     def entropies(
-        self, hidden: Tensor, temperature: float | Tensor, *, chunk: int = 1024
+        self, hidden: Tensor, temperature: float | Tensor, *, chunk: int = CHUNK
     ) -> Tensor:
         """Entropy of π after temperature in nats, float32 `[n]`, of hidden states `[n, H]`."""
-        nothing = torch.zeros(len(hidden), dtype=torch.long, device=hidden.device)
-        return self._chunked(self._entropies, hidden, nothing, temperature, chunk)
+        heat = _heat(temperature, hidden)
+        slices = list(zip(torch.split(hidden, chunk), torch.split(heat, chunk), strict=True))
+        if len(slices) == 1 or not torch.is_grad_enabled():
+            return torch.cat([self._entropies(*part) for part in slices])
+        parts = [checkpoint(self._entropies, *part, use_reentrant=False) for part in slices]
+        return torch.cat(parts)
 
-    def _logprobs(self, hidden: Tensor, targets: Tensor, temperature: Tensor) -> Tensor:
-        logits = self.logits(hidden).float() / temperature[:, None]
-        return logits.log_softmax(-1).gather(-1, targets[:, None])[:, 0]
-
-    def _entropies(self, hidden: Tensor, targets: Tensor, temperature: Tensor) -> Tensor:
+    def _entropies(self, hidden: Tensor, temperature: Tensor) -> Tensor:
         logprobs = (self.logits(hidden).float() / temperature[:, None]).log_softmax(-1)
         return -(logprobs.exp() * logprobs).sum(-1)
 
-    def _chunked(
-        self,
-        function: Any,
-        hidden: Tensor,
-        targets: Tensor,
-        temperature: float | Tensor,
-        chunk: int,
-    ) -> Tensor:
-        heat = torch.as_tensor(temperature, dtype=torch.float32, device=hidden.device)
-        slices = list(
-            zip(
-                torch.split(hidden, chunk),
-                torch.split(targets, chunk),
-                torch.split(heat.expand(len(hidden)), chunk),
-                strict=True,
-            )
-        )
-        if len(slices) == 1 or not torch.is_grad_enabled():
-            return torch.cat([function(*part) for part in slices])
-        return torch.cat([checkpoint(function, *part, use_reentrant=False) for part in slices])
+
+def _heat(temperature: float | Tensor, hidden: Tensor) -> Tensor:
+    """The temperature of each token, float32 `[n]`."""
+    heat = torch.as_tensor(temperature, dtype=torch.float32, device=hidden.device)
+    return heat.expand(len(hidden))
 
 
 @contextmanager

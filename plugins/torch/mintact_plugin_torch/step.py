@@ -26,11 +26,11 @@ class PlannedUpdate(NamedTuple):
 
     Attributes:
         batches: its micro-batches; none when all its members are masked.
-        S: its normaliser.
+        S: its normaliser: one number, or one for each trajectory of the request.
     """
 
     batches: list[MicroBatch]
-    S: float
+    S: float | Tensor
 
 
 class Names(NamedTuple):
@@ -71,10 +71,19 @@ def prepare(
         updates.append(
             PlannedUpdate(
                 [_collate(forward, b, refs, advantages, names) for b in update.micro_batches],
-                evaluate_normaliser(parts, rewards),
+                _by_trajectory(evaluate_normaliser(parts, rewards), update.members, len(refs)),
             )
         )
     return updates, names.domains
+
+
+def _by_trajectory(S: float | Tensor, members: Sequence[int], count: int) -> float | Tensor:
+    """S of the members, where it is one a trajectory, at their places in the request."""
+    if not isinstance(S, Tensor):
+        return S
+    places = S.new_ones(count)
+    places[list(members)] = S
+    return places
 
 
 def _collate(

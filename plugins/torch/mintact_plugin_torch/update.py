@@ -72,14 +72,14 @@ class Accumulator:
     Attributes:
         forward: runs the model.
         parts: of the loss.
-        S: normaliser of the update.
+        S: normaliser of the update: one number, or one for each trajectory of the request.
         domains: names.
         deployed: version of θ^(deployed).
     """
 
     forward: Forward
     parts: LossParts
-    S: float
+    S: float | Tensor
     domains: tuple[str, ...]
     deployed: int
 
@@ -139,7 +139,7 @@ class Accumulator:
                 deployed=self.deployed,
                 extras={k: v for k, v in extras.items() if k in needs and v is not None},
             ),
-            self.S,
+            self.S if isinstance(self.S, float) else self.S.to(logprobs.device)[batch.trajectory],
             observed={"entropy": entropy},
         )
 

@@ -145,7 +145,7 @@ def _at_border(ell: float, prox: float, roll: float, A: float) -> bool:
     return any(abs(d - border) < 1e-9 for border in borders)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.integers(0, 10_000), st.integers(1, 5), st.integers(0, 4), st.randoms())
 def test_loss_and_gradient_do_not_depend_on_how_rows_are_fed(
     seed: int, size: int, padding: int, random: Any
@@ -177,7 +177,7 @@ def test_loss_and_gradient_do_not_depend_on_how_rows_are_fed(
     assert torch.equal(gradient, whole.logprobs.grad)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=15, deadline=None)
 @given(st.floats(-5, 5), st.lists(logs, min_size=3, max_size=3))
 def test_a_failed_rollout_changes_nothing_for_the_others(reward: float, ell: list[float]) -> None:
     plain, other = golden(), golden()

@@ -1,6 +1,7 @@
 import asyncio
 import os
 import signal
+import sys
 import threading
 from pathlib import Path
 
@@ -8,6 +9,11 @@ import httpx
 import pytest
 
 from mintact_platform import processes
+from mintact_platform.environments.server.catalogue import Resolved
+from mintact_platform.environments.server.containment import Containment
+from mintact_platform.environments.server.hosting import Kind
+from mintact_platform.environments.server.workers import Workers
+from mintact_platform.errors import MintactError
 
 COUNT = {"name": "count", "arguments": {}}
 BROWSER = {"name": "browser", "arguments": {}}
@@ -67,6 +73,20 @@ async def test_a_released_lease_leaves_no_process_and_no_directory(start_server,
     assert not os.path.exists(folder)
     await lease.release()
     server.child.kill()
+
+
+async def test_who_waits_for_a_worker_that_is_killed_while_it_starts_is_told_of_a_death(tmp_path):
+    workers = Workers(
+        tmp_path, tmp_path / "logs", f"starts-{os.getpid()}", lambda worker: None, Containment()
+    )
+    wanted = Resolved(Kind("trial_envs:Shared", sys.executable), 3, {})
+    waiting = [asyncio.create_task(workers.place(wanted, 60)) for _ in range(3)]
+    await asyncio.sleep(0)
+    (worker,) = workers._workers.values()
+    await workers.kill(worker)
+    ended = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [type(error) for error in ended] == [MintactError] * 3
+    await workers.close()
 
 
 class CancelAt:

@@ -156,6 +156,8 @@ async def test_abstaining_is_a_verdict_and_not_repeated(view):
         (Verdict("success", reward=1.0, components={"a": "b"}), "component 'a' is 'b'"),
         (Verdict("success", reward=1.0, components=[1]), "mapping"),
         (Verdict("success", reward=1.0, cost=float("inf")), "cost is inf"),
+        (Verdict("success", reward=1.0, turn_rewards=5), "has no len"),
+        (Verdict("success", reward=1.0, turn_rewards="ab"), "turn reward is 'a'"),
     ],
 )
 async def test_what_is_no_verdict_is_refused_never_scored(answer, said, view):
@@ -170,6 +172,12 @@ async def test_numbers_are_made_plain_so_that_they_can_be_recorded(view):
     verdict = await verdict_of(numpy_judge, view)
     assert type(verdict.reward) is float
     assert type(verdict.components["a"]) is float
+
+
+async def test_a_reason_is_made_one_line_that_can_be_recorded(view):
+    for reason, kept in {"a\nb\t c": "a b c", "\ud83d": "?", None: "", 7: "7"}.items():
+        told = Verdict("success", reward=1.0, reason=reason)
+        assert (await verdict_of(lambda task, trajectory, told=told: told, view)).reason == kept
 
 
 def raising(error):

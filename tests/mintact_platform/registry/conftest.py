@@ -17,6 +17,7 @@ class Site:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.cache = folder / "cache"
 
     def install(self, name: str, code: str, *, version: str = "1.0", requires: str = "") -> None:
         module = name.replace("-", "_")
@@ -33,11 +34,20 @@ class Site:
         return subprocess.run(
             [sys.executable, "-c", textwrap.dedent(code)],
             cwd=self.folder,
-            env={**os.environ, "PYTHONPATH": str(self.folder), **environ},
+            env={**self._environ(), **environ},
             capture_output=True,
             text=True,
             timeout=60,
         )
+
+    def command(self, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
+        """The command line in a fresh interpreter."""
+        call = f"from mintact_platform.cli.main import main; raise SystemExit(main({words!r}))"
+        return self.python(call, **environ)
+
+    def _environ(self) -> dict[str, str]:
+        own = {"PYTHONPATH": str(self.folder), "XDG_CACHE_HOME": str(self.cache)}
+        return {**os.environ, **own}
 
     def rows(self, **environ: str) -> dict[str, dict[str, object]]:
         """`mintact plugins --json`, by distribution."""
@@ -66,3 +76,9 @@ class Site:
 @pytest.fixture
 def site(tmp_path: Path) -> Site:
     return Site(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def shared_site(tmp_path_factory: pytest.TempPathFactory) -> Site:
+    """One for all tests of a file, which must not change what is in it."""
+    return Site(tmp_path_factory.mktemp("site"))

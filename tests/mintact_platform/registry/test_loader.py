@@ -53,6 +53,23 @@ def test_a_wrong_argument_name_in_a_hook_is_an_error(site):
     assert "metrix" in str(site.rows()["acme-judge"]["error"])
 
 
+def test_a_hook_under_another_name_is_found_by_its_specname(site):
+    code = """
+        from mintact_platform import hookimpl
+
+        @hookimpl(specname="register_judges")
+        def mine():
+            return {"acme/grid": print}
+
+        @hookimpl(optionalhook=True)
+        def a_hook_of_a_later_core(thing):
+            ...
+    """
+    site.install("acme-judge", code)
+    row = site.rows()["acme-judge"]
+    assert (row["error"], row["provides"]) == (None, ["judges:acme/grid"])
+
+
 def test_a_registration_that_raises_is_a_row_error(site):
     site.install(
         "acme-judge", GRID.replace('return {"acme/grid"', 'raise KeyError("x")\n    _ = {""')
@@ -92,9 +109,23 @@ def test_one_name_of_two_plugins_is_an_error_only_when_asked_for(site):
 def test_block_and_allow_lists_name_distributions(site):
     site.install("acme-judge", GRID)
     site.install("other-judge", GRID.replace("acme/grid", "other/grid"))
-    assert "acme-judge" not in site.rows(MINTACT_DISABLE_PLUGINS="acme-judge, unknown")
+    row = site.rows(MINTACT_DISABLE_PLUGINS="Acme_Judge, unknown")["acme-judge"]
+    assert row["state"] == "left out by MINTACT_DISABLE_PLUGINS"
+    assert not row["provides"]
     only = site.rows(MINTACT_PLUGINS="acme-judge")
-    assert set(only) == {"acme-judge", "mintact-platform"}
+    loaded = {name for name, row in only.items() if row["state"] == "loaded"}
+    assert loaded == {"acme-judge", "mintact-platform"}
+
+
+def test_a_name_in_a_list_that_is_not_installed_is_told_with_the_near_match(site):
+    site.install("acme-judge", GRID)
+    result = site.command("plugins", MINTACT_PLUGINS="acme-jugde")
+    assert result.stderr.startswith(
+        "mintact: MINTACT_PLUGINS names 'acme-jugde', which is not installed; "
+        "did you mean 'acme-judge'?"
+    )
+    answer = site.ask("judges", "acme/grid", MINTACT_DISABLE_PLUGINS="acme-judge")
+    assert "acme-judge is left out by MINTACT_DISABLE_PLUGINS" in answer
 
 
 def test_strict_mode_raises_and_names_the_plugin(site):

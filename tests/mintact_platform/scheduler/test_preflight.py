@@ -35,3 +35,31 @@ def test_a_chat_format_that_rewrites_history_is_refused_before_anything_is_creat
     assert len(output.strip().splitlines()) == 1
     assert "append-only" in output
     assert not mintact.run.exists()
+
+
+def test_a_judge_that_cannot_be_reached_is_told_before_the_first_step(mintact):
+    choice = {"name": "stand_ins:far_coin", "cache": True, "requests_per_minute": 6000}
+    path = mintact.run_file(
+        "mobile",
+        "desktop",
+        domains__mobile__judge=choice,
+        domains__desktop__judge="stand_ins:wrong_key",
+    )
+    last = mintact("train", path, code=1).strip().splitlines()[-1]
+    assert "pre-flight: judge 'stand_ins:wrong_key' of domain desktop" in last
+    assert "after 1 attempt: HTTP 401: wrong key; see domains.desktop.judge" in last
+    assert mintact.rows("select * from steps") == []
+    assert len(list((mintact.run / "cache" / "judgements").rglob("*.json"))) == 1
+    assert mintact.gone()
+
+
+def test_a_judge_that_cannot_be_made_or_cached_is_told_before_anything_is_created(mintact):
+    ensemble = {"name": "ensemble", "params": {"judges": ["stat"]}}
+    assert "did you mean 'state'" in mintact(
+        "train", mintact.run_file(domains__mobile__judge=ensemble), code=2
+    )
+    uncached = {"name": "stand_ins:coin", "cache": True}
+    output = mintact("train", mintact.run_file(domains__mobile__judge=uncached), code=2)
+    assert "domains.mobile.judge.cache" in output
+    assert len(output.strip().splitlines()) == 1
+    assert not mintact.run.exists()

@@ -22,7 +22,7 @@ def toy_trainer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
             import time
 
             from mintact_platform import hookimpl
-            from mintact_platform.errors import CheckpointCorrupt
+            from mintact_platform.errors import CheckpointCorrupt, PluginError
             from mintact_platform.training.trainer import StepReport
 
 
@@ -40,6 +40,8 @@ def toy_trainer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
                     self.spec = spec
 
                 def step(self, request):
+                    if request.rows[0].id == "bad loss":
+                        raise PluginError("surrogate is not finite", where="objective 'acme/loss'")
                     metrics = {"rows": {row.domain: row.reward for row in request.rows}}
                     return StepReport(request.step, 0.5, 1.0, metrics, len(request.rows), 0.0)
 

@@ -15,6 +15,7 @@ from mintact_platform import processes
 from mintact_platform.errors import (
     CheckpointCorrupt,
     ConfigurationError,
+    PluginError,
     PluginNotFound,
     TrainerError,
 )
@@ -164,3 +165,25 @@ asyncio.run(main())
         time.sleep(0.02)
     else:
         assert not Path(f"/proc/{pid}").exists()
+
+
+async def test_required_plugins_are_asked_of_the_process_too(
+    toy_trainer: str, tmp_path: Path
+) -> None:
+    mark = f"required-{os.getpid()}"
+    options = {"log": tmp_path / "t.log", "mark": mark, "deadline": DEADLINE}
+    process = await TrainerProcess.start(
+        toy_trainer, {}, SPEC, required=["acme-trainer>=0.3"], **options
+    )
+    await process.close()
+    with pytest.raises(PluginError, match=r"trainer process: .*acme-trainer>=4 is required, 0\.3"):
+        await TrainerProcess.start(toy_trainer, {}, SPEC, required=("acme-trainer>=4",), **options)
+
+
+async def test_a_loss_that_misbehaves_in_a_step_is_the_run_s_failure_not_bad_input(
+    trainer: TrainerProcess,
+) -> None:
+    rows = (RowRef("bad loss", "p", "g", "web", 1.0),)
+    with pytest.raises(TrainerError, match=r"^objective 'acme/loss': surrogate is not finite"):
+        await trainer.step(StepRequest(1, rows, 0, 1), DEADLINE)
+    assert trainer.alive()

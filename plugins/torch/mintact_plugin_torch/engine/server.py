@@ -50,7 +50,9 @@ def main() -> None:
     gc.collect()
     gc.freeze()
     app = create_app(engine, on_start=lambda: processes.ready({"url": url}))
-    config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_keep_alive=300)
+    config = uvicorn.Config(
+        app, http="h11", log_level="warning", access_log=False, timeout_keep_alive=300
+    )
     uvicorn.Server(config).run(sockets=[listener])
 
 

@@ -9,9 +9,10 @@ from hashlib import blake2b
 from mintact_plugin_torch.engine.embedded import EmbeddedEngine
 from mintact_plugin_torch.trainer import TorchTrainer
 
-from mintact_platform import Verdict
+from mintact_platform import Verdict, judge
 from mintact_platform.actions.space import Call
 from mintact_platform.actions.ui import BrowserUse, ComputerUse, MobileUse, ToolUse
+from mintact_platform.judging.errors import RetryNever
 from mintact_platform.models.chat import Qwen3VLChat
 
 
@@ -32,6 +33,18 @@ async def always(task, view):
 
 async def broken_judge(task, view):
     raise RuntimeError("the judge's endpoint is down")
+
+
+@judge(remote=True, cacheable=True)
+async def far_coin(task, view):
+    """A judge that reaches out and is reached."""
+    return await coin(task, view)
+
+
+@judge(remote=True)
+async def wrong_key(task, view):
+    """A judge that reaches out and is turned away."""
+    raise RetryNever("HTTP 401: wrong key")
 
 
 def anything(text, name, action, ending):

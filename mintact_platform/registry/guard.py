@@ -1,0 +1,287 @@
+"""Importing a plugin's code so that it may raise, exit, print, hang or fork without harm to others.
+
+What this cannot undo is a crash of native code, which ends the process; `suspects` remembers those.
+"""
+
+from __future__ import annotations
+
+import builtins
+import io
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Generic, NamedTuple, NoReturn, Protocol, TextIO, TypeVar
+
+from mintact_platform.errors import PluginError
+
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+_exit, _monotonic = os._exit, time.monotonic
+_here = threading.local()
+
+SHARED: tuple[tuple[Any, str], ...] = (
+    *((json, name) for name in ("dump", "dumps", "load", "loads")),
+    *((time, name) for name in ("time", "monotonic", "perf_counter", "sleep")),
+    *((builtins, name) for name in ("open", "print")),
+    (os, "fork"),
+)
+"""Functions that all plugins share and none may replace while it is imported."""
+_STREAMS = ("standard input", "standard output", "standard error")
+_IMPORTS = threading.RLock()
+_TURN = 20.0
+"""Seconds after which an import no longer waits for that of another thread, which may hang."""
+_ENDING = 0.2
+"""Seconds a thread that was told to end is waited for."""
+
+
+class Hung(Exception):
+    """A plugin's code did not end in time; `thread` may still run it."""
+
+    def __init__(self, what: str, seconds: float, thread: threading.Thread) -> None:
+        super().__init__(f"{what} did not end within {seconds:g} s")
+        self.thread = thread
+
+
+class Piece(Protocol[T_co]):
+    """Code of a plugin, called once.
+
+    Attributes:
+        what: what it is doing, for errors.
+        package: top-level package of the plugin.
+    """
+
+    what: str
+    package: str
+
+    def __call__(self) -> T_co:
+        """Run it."""
+        ...
+
+
+class Outcome(NamedTuple, Generic[T]):
+    """How a piece of code ended.
+
+    Attributes:
+        result: what it returned.
+        error: what it raised, of whatever type; `Hung` where it did not end; else None.
+    """
+
+    result: T | None
+    error: BaseException | None
+
+
+@contextmanager
+def contained() -> Iterator[None]:
+    """Import a plugin's code in this thread, and undo what it does besides.
+
+    One thread at a time, unless an import takes very long. What it prints goes to standard error, its standard input is empty, `os._exit` raises.
+
+    Raises:
+        PluginError: it replaced one of the `SHARED` functions, or closed a standard stream.
+    """
+    # two threads inside one package can each find the other's half of it
+    alone = _IMPORTS.acquire(timeout=_TURN)
+    try:
+        with _STAGE, _undone():
+            yield
+    finally:
+        if alone:
+            _IMPORTS.release()
+
+
+class Airlock:
+    """A thread on which plugins' code runs. One that hangs is left behind, another takes its place.
+
+    Args:
+        seconds: each piece of code may take.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    def run(self, pieces: Sequence[Piece[T]]) -> list[Outcome[T]]:
+        """Run one after the other, whatever becomes of those before."""
+        batch: _Batch[T] = _Batch(pieces, 0, [])
+        with _STAGE:
+            while True:
+                thread = threading.Thread(target=batch.run, daemon=True, name="plugins")
+                thread.start()
+                late = self._wait(batch)
+                if late is None:
+                    return batch.outcomes
+                batch = batch.without(late, Hung(pieces[late].what, self.seconds, thread))
+                if _can_be_ended(thread, pieces[late].package):
+                    _end(thread)
+
+    def _wait(self, batch: _Batch[Any]) -> int | None:
+        """The index of a piece that takes too long, None when all are done."""
+        left = self.seconds
+        while not batch.done.wait(left):
+            index, began = batch.now
+            left = began + self.seconds - _monotonic()
+            if left <= 0:
+                return index
+        return None
+
+
+class _Batch(Generic[T]):
+    """What one thread has to run: those pieces that have no outcome yet.
+
+    The thread hands nothing over in between, since each time would cost as much as an import.
+    """
+
+    def __init__(
+        self, pieces: Sequence[Piece[T]], first: int, outcomes: Sequence[Outcome[T]]
+    ) -> None:
+        self._pieces = pieces
+        self.outcomes = list(outcomes)
+        self.now = first, _monotonic()
+        self.done = threading.Event()
+        self._left_behind = False
+
+    def run(self) -> None:
+        for index in range(self.now[0], len(self._pieces)):
+            self.now = index, _monotonic()
+            outcome = _attempt(self._pieces[index])
+            if self._left_behind:
+                return
+            self.outcomes.append(outcome)
+        self.done.set()
+
+    def without(self, late: int, hung: Hung) -> _Batch[T]:
+        """The batch of another thread, which goes on after a piece that hangs."""
+        self._left_behind = True
+        return _Batch(self._pieces, late + 1, [*self.outcomes[:late], Outcome(None, hung)])
+
+
+def _attempt(piece: Piece[T]) -> Outcome[T]:
+    try:
+        with _undone():
+            return Outcome(piece(), None)
+    except BaseException as error:
+        return Outcome(None, error)
+
+
+def _can_be_ended(thread: threading.Thread, package: str) -> bool:
+    """Whether the plugin's own code hangs: to end an import of others leaves everyone half of it."""
+    frame = sys._current_frames().get(thread.ident or 0)
+    while frame is not None:
+        if frame.f_code.co_name == "<module>":
+            return str(frame.f_globals.get("__name__", "")).partition(".")[0] == package
+        frame = frame.f_back
+    return True
+
+
+def _end(thread: threading.Thread) -> None:
+    """Ask a thread to end: a loop would slow this process for ever."""
+    # imported here: a hundredth of a second that only this case is worth
+    import ctypes
+
+    ident, asked = ctypes.c_ulong(thread.ident or 0), ctypes.py_object(SystemExit)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, asked)
+    thread.join(_ENDING)
+
+
+class _Before(NamedTuple):
+    """What the process had before a plugin's code ran."""
+
+    pid: int
+    shared: tuple[Any, ...]
+    streams: tuple[bool, ...]
+
+
+@contextmanager
+def _undone() -> Iterator[None]:
+    before = _Before(os.getpid(), _shared(), _open_streams())
+    outer, _here.contained = getattr(_here, "contained", 0), before.pid
+    failed: BaseException | None = None
+    try:
+        yield
+    except BaseException as error:
+        failed = error
+    if os.getpid() != before.pid:
+        # a copy of this process that the code forked: nobody waits for what it would do
+        _exit(0)
+    _here.contained = outer
+    if harm := list(_put_back(before)):
+        raise PluginError(f"{' and '.join(harm)}, which everyone shares") from failed
+    if failed is not None:
+        raise failed
+
+
+def _put_back(before: _Before) -> Iterator[str]:
+    for (module, name), value in zip(SHARED, before.shared, strict=True):
+        if getattr(module, name, None) is not value:
+            setattr(module, name, value)
+            yield f"replaces {module.__name__}.{name}"
+    for descriptor, was_open in enumerate(before.streams):
+        if was_open and not _is_open(descriptor):
+            # else the next file opened would become that stream
+            nothing = os.open(os.devnull, os.O_RDWR)
+            if nothing != descriptor:
+                os.dup2(nothing, descriptor)
+                os.close(nothing)
+            yield f"closes {_STREAMS[descriptor]}"
+
+
+def _shared() -> tuple[Any, ...]:
+    return tuple([getattr(module, name, None) for module, name in SHARED])
+
+
+def _open_streams() -> tuple[bool, ...]:
+    return tuple([_is_open(descriptor) for descriptor in range(len(_STREAMS))])
+
+
+def _is_open(descriptor: int) -> bool:
+    try:
+        os.fstat(descriptor)
+    except OSError:
+        return False
+    return True
+
+
+class _Stage:
+    """Streams and an exit for plugins' code, in place of the process's own while any of it runs.
+
+    These belong to the whole process, so that there is one stage, whoever enters it first or last.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._kept: tuple[Any, ...] = ()
+        self._aside: TextIO | None = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._inside += 1
+            if self._inside == 1:
+                self._kept = sys.stdin, sys.stdout, os._exit
+                sys.stdin, sys.stdout = io.StringIO(), self._standard_error()
+                os._exit = _refuse_exit
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                sys.stdin, sys.stdout, os._exit = self._kept
+
+    def _standard_error(self) -> TextIO:
+        """A stream that a plugin may keep or close: it outlives the stage, and is ours alone."""
+        if self._aside is None or self._aside.closed:
+            usable = 2 if _is_open(2) else os.open(os.devnull, os.O_WRONLY)
+            self._aside = open(usable, "w", buffering=1, errors="replace", closefd=False)
+        return self._aside
+
+
+_STAGE = _Stage()
+
+
+def _refuse_exit(status: int) -> NoReturn:
+    if getattr(_here, "contained", 0) == os.getpid():
+        raise PluginError(f"calls os._exit({status})")
+    _exit(status)

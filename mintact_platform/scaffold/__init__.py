@@ -1,0 +1,1 @@
+"""New plugins: a working distribution of each kind, written from plain templates."""
