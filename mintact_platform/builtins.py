@@ -45,7 +45,10 @@ def register_demonstrations() -> Targets:
 @hookimpl
 def register_mixtures() -> Targets:
     """Per-step domain quotas."""
-    return {"fixed": "mintact_platform.scheduler.quota:FixedMixture"}
+    return {
+        "fixed": "mintact_platform.scheduler.quota:FixedMixture",
+        "adaptive": "mintact_platform.scheduler.adaptive:AdaptiveMixture",
+    }
 
 
 @hookimpl

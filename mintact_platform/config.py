@@ -167,7 +167,9 @@ class SyncSection(_Section):
 
     every: int = Field(default=4, gt=0)
     """K, trainer steps between pushes."""
-    mode: Literal["drain"] = "drain"
+    mode: Literal["drain", "abort_resume", "retract", "in_place"] = "drain"
+    """What becomes of requests that run while weights move; others than `drain` (paper) need an
+    engine that declares them."""
 
 
 class TrainerSection(_Section):

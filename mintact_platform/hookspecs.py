@@ -6,6 +6,9 @@ functions marked `@mintact_platform.hookimpl`. A hook that begins with `register
 when its name is first asked for. A target's keyword-only arguments are its parameters: what a run
 file gives under `params` is checked against them and bound.
 
+Every command imports the module, on a thread of its own and for at most 20 s, so it should import
+little and do nothing; what it breaks or prints is undone, put aside and shown on its row.
+
 Names: first-party ones are bare or `<family>/<name>`; yours carry your own namespace (`acme/grid`).
 `acme/*` is a family: its target stands for every such name and gets the rest as keyword `id`.
 """
@@ -70,7 +73,10 @@ def register_presets() -> Targets:
 
 @hookspec
 def register_mixtures() -> Targets:
-    """Per-step quotas: `(quotas, *, params…)`, an object with `quotas(step) -> {domain: int}`."""
+    """Per-step quotas: `(quotas, *, params…)`, an object with `quotas(step) -> {domain: int}`.
+
+    It may have `observe(step, statistics)` too, told at each batch what every domain gave.
+    """
 
 
 @hookspec

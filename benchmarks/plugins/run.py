@@ -81,47 +81,43 @@ def _measure(
 ) -> dict[str, dict[str, float]]:
     """Milliseconds by contestant: without the dummies, with them, and for each of them."""
     rounds = options.rounds or (3 if options.quick else 7)
-    taken: dict[tuple[str, Path], list[float]] = {}
+    taken: dict[str, list[tuple[sites.Seconds, sites.Seconds]]] = {}
     for number in range(-1, rounds):
         say("warming up" if number < 0 else f"round {number + 1} of {rounds}")
         for name, code in CONTESTANTS.items():
-            for site in (few, many):
-                seconds = sites.seconds(site, code)
-                if number >= 0:
-                    taken.setdefault((name, site), []).append(1000 * seconds)
-    results = {}
-    for name in CONTESTANTS:
-        bare, full = statistics.median(taken[name, few]), statistics.median(taken[name, many])
-        each = [
-            (b - a) / options.plugins
-            for a, b in zip(taken[name, few], taken[name, many], strict=True)
-        ]
-        results[name] = {"without": bare, "with": full, "each": statistics.median(each)}
-    return results
+            pair = sites.seconds(few, code), sites.seconds(many, code)
+            if number >= 0:
+                taken.setdefault(name, []).append(pair)
+    return {name: _medians(pairs, options.plugins) for name, pairs in taken.items()}
+
+
+def _medians(pairs: list[tuple[sites.Seconds, sites.Seconds]], count: int) -> dict[str, float]:
+    return {
+        "without": 1000 * statistics.median(few.wall for few, _ in pairs),
+        "with": 1000 * statistics.median(many.wall for _, many in pairs),
+        "each": 1000 * statistics.median((many.wall - few.wall) / count for few, many in pairs),
+        "cpu": 1000 * statistics.median((many.cpu - few.cpu) / count for few, many in pairs),
+    }
 
 
 def _goals(results: dict[str, dict[str, float]], heavy: list[str]) -> list[Goal]:
-    ours, floor = (results[name]["each"] for name in CONTESTANTS)
+    ours, floor = (results[name] for name in CONTESTANTS)
     return [
-        Goal("ms a plugin, discovery", ours, 1.0),
-        Goal("ms a plugin over the bare minimum", ours / floor, 3.0),
+        # a busy machine stretches the wall's clock by as much as it likes
+        Goal("ms of a core a plugin, discovery", ours["cpu"], 1.0),
+        Goal("ms a plugin over the bare minimum", ours["each"] / floor["each"], 3.0),
         Goal("heavy packages loaded by `mintact plugins`", len(heavy), 0),
     ]
 
 
 def _discovery(results: dict[str, dict[str, float]], count: int) -> Table:
-    columns = ("contestant", "installed, ms", f"{count} more, ms", "ms a plugin", "× minimum")
+    columns = ("contestant", "installed, ms", f"{count} more, ms", "ms each", "CPU ms each", "×")
     floor = results[list(CONTESTANTS)[-1]]["each"]
-    rows = [
-        (
-            name,
-            f"{r['without']:.1f}",
-            f"{r['with']:.1f}",
-            f"{r['each']:.3f}",
-            f"{r['each'] / floor:.2f}",
-        )
-        for name, r in results.items()
-    ]
+    rows = []
+    for name, seen in results.items():
+        whole = (f"{seen['without']:.1f}", f"{seen['with']:.1f}")
+        each = (f"{seen['each']:.3f}", f"{seen['cpu']:.3f}", f"{seen['each'] / floor:.2f}")
+        rows.append((name, *whole, *each))
     return Table("Discovery in a fresh interpreter, files warm", columns, rows)
 
 

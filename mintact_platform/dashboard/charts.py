@@ -13,6 +13,7 @@ from typing import Literal, NamedTuple, TypeGuard
 
 WIDTH, HEIGHT = 480, 230
 LEFT, RIGHT, TOP, BOTTOM = 52, 14, 14, 36
+CAPTION = 18
 COLOURS = 8
 
 STYLE = """
@@ -154,6 +155,36 @@ def bar_chart(
 
 def standalone(svg: str, title: str, legend: Sequence[tuple[str, int]]) -> str:
     """A chart as a file of its own: with a title, a legend, its style sheet and a background."""
+    size = f'xmlns="http://www.w3.org/2000/svg" width="{WIDTH * 2}"'
+    opening, _, rest = svg.partition(">")
+    opening = opening.replace(f"0 0 {WIDTH} {HEIGHT}", f"0 -54 {WIDTH} {HEIGHT + 54}")
+    return f"{opening} {size}>{_head(title, legend)}{rest}\n"
+
+
+def stacked(parts: Sequence[tuple[str, str]], title: str, legend: Sequence[tuple[str, int]]) -> str:
+    """Charts under one another as one file.
+
+    Args:
+        parts: caption and chart.
+        title: of the whole.
+        legend: names and colours, the same for all.
+    """
+    body = []
+    for number, (caption, chart) in enumerate(parts):
+        top = number * (HEIGHT + CAPTION)
+        inside = chart.removeprefix('<svg class="chart"')
+        place = f'x="0" y="{top + CAPTION}" width="{WIDTH}" height="{HEIGHT}"'
+        body.append(_text(14, top + CAPTION - 4, caption, "start"))
+        body.append(f'<svg class="chart" {place}{inside}')
+    height = 54 + len(parts) * (HEIGHT + CAPTION)
+    opening = (
+        f'<svg class="chart" viewBox="0 -54 {WIDTH} {height}" role="img" '
+        f'aria-label="{escape(title)}" xmlns="http://www.w3.org/2000/svg" width="{WIDTH * 2}">'
+    )
+    return f"{opening}{_head(title, legend)}{''.join(body)}</svg>\n"
+
+
+def _head(title: str, legend: Sequence[tuple[str, int]]) -> str:
     style = f"{STYLE} svg {{ background: #fff; --page:#fff }} svg.chart .title {{ font-size: 14px; "
     style += "fill: var(--ink); font-weight: 600 } @media (prefers-color-scheme: dark) { svg { "
     style += "background: #12161c; --page:#12161c } }"
@@ -163,10 +194,7 @@ def standalone(svg: str, title: str, legend: Sequence[tuple[str, int]]) -> str:
         square = f'<rect class="bar c{colour % COLOURS}" x="{_f(x)}" y="-21" width="9" height="9"/>'
         head.append(square + _text(x + 13, -12.5, name, "start"))
         x += 26 + 6.2 * len(name)
-    size = f'xmlns="http://www.w3.org/2000/svg" width="{WIDTH * 2}"'
-    opening, _, rest = svg.partition(">")
-    opening = opening.replace(f"0 0 {WIDTH} {HEIGHT}", f"0 -54 {WIDTH} {HEIGHT + 54}")
-    return f"{opening} {size}><style>{style}</style>{''.join(head)}{rest}\n"
+    return f"<style>{style}</style>{''.join(head)}"
 
 
 def empty(label: str) -> str:

@@ -19,7 +19,7 @@ from mintact_platform.models.inline import InlineImages
 from mintact_platform.models.lines import Lines
 from mintact_platform.models.protocol import GenerateRequest, Generation, WeightsRef
 from mintact_platform.models.sglang import failure_text, generate_body, parse_generation
-from mintact_platform.models.workers import Workers, unreachable
+from mintact_platform.models.workers import Pause, Workers, unreachable
 
 OFF_LOOP_BYTES = 64 * 1024
 """Bodies above this are encoded and decoded in a thread."""
@@ -82,7 +82,9 @@ class ModelServers:
     async def generate(self, request: GenerateRequest) -> Generation:
         """Generate once; a lost connection is tried once more under the same rid.
 
-        A request that is cancelled, or not answered in time, is aborted on the servers.
+        A request that is cancelled, or not answered in time, is aborted on the servers. An answer
+        from weights older than those served is thrown away: its server, which came late or was
+        restarted, is brought to the current ones and asked again.
 
         Raises:
             ModelServerError: kind `timeout`, `unreachable`, `http` (refused or failed), `void`
@@ -90,7 +92,7 @@ class ModelServers:
         """
         try:
             async with asyncio.timeout(self._deadline):
-                return await self._ask(request)
+                return await self._current(request)
         except TimeoutError:
             await self.workers.abort(request.rid)
             raise ModelServerError(
@@ -107,16 +109,19 @@ class ModelServers:
         """Ask every worker to end a request; says nothing about whether one knew it."""
         await self.workers.abort(rid)
 
-    async def update(self, weights: WeightsRef) -> None:
+    async def update(self, weights: WeightsRef, *, pause: Pause = "abort") -> None:
         """Serve these weights on every worker, or raise ModelServerError and keep the old ones.
 
-        The caller has no generation in flight: what runs is aborted.
+        Args:
+            weights: what to serve.
+            pause: what becomes of generations in flight: ended, or paused one way or the other.
         """
-        await self.workers.update(weights)
+        await self.workers.update(weights, pause=pause)
 
     async def healthy(self) -> bool:
-        """Whether every worker answers and serves the current weights."""
+        """Whether every worker answers and serves the current weights; laggards get them first."""
         try:
+            await self.workers.catch_up()
             await self.workers.check()
         except ModelServerError:
             return False
@@ -126,6 +131,21 @@ class ModelServers:
         """Finish pending aborts and close all connections."""
         await self.workers.aclose()
         await self._lines.aclose()
+
+    async def _current(self, request: GenerateRequest) -> Generation:
+        wanted = self.weights
+        generation = await self._ask(request)
+        if wanted is None or wanted.version < 1 or not _behind(generation, wanted):
+            return generation
+        await self.workers.catch_up()
+        generation = await self._ask(request)
+        if _behind(generation, wanted):
+            raise ModelServerError(
+                f"generates with version {generation.versions.min()}, not {wanted.version}",
+                kind="void",
+                where=f"generate {request.rid}",
+            )
+        return generation
 
     async def _ask(self, request: GenerateRequest) -> Generation:
         if self.image_transport != "auto" or not request.images:
@@ -176,6 +196,10 @@ class ModelServers:
             return await self._lines.send(request, fresh=True)
         except httpx.TransportError as error:
             raise unreachable(self._url, error) from error
+
+
+def _behind(generation: Generation, wanted: WeightsRef) -> bool:
+    return bool(len(generation.ids)) and int(generation.versions.min()) < wanted.version
 
 
 def _connect(headers: dict[str, str], tls: ssl.SSLContext, connections: int) -> httpx.AsyncClient:

@@ -10,10 +10,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
+
+SyncMode = Literal["drain", "abort_resume", "retract", "in_place"]
+"""What becomes of running requests while weights move.
+
+* `drain`: none runs; the caller waited for them.
+* `abort_resume`: they end, and their callers ask for the rest under the new weights.
+* `retract`: they wait on the server and go on with keys and values computed anew.
+* `in_place`: they wait on the server and go on with the keys and values they have.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +128,10 @@ class EngineSpec:
 class RolloutEngine(Protocol):
     """Starts or attaches to model servers; the only thing the rollouter generates through.
 
-    Built from its keyword-only parameters (`rollout.params`).
+    Built from its keyword-only parameters (`rollout.params`). An engine that can do more than
+    `drain` says so in a class attribute `sync_modes`, a tuple of `SyncMode`. With `abort_resume`
+    an update ends what runs, and a request so ended returns what it has, finish `abort`. With
+    `retract` or `in_place` its `update` takes a keyword argument `mode`, and is given one of them.
     """
 
     async def start(self, spec: EngineSpec) -> None:
@@ -145,3 +157,9 @@ class RolloutEngine(Protocol):
     async def close(self) -> None:
         """Stop what it started; nothing is left behind."""
         ...
+
+
+def sync_modes(engine: object) -> tuple[str, ...]:
+    """The modes that an engine, or its class, declares; `drain` alone where it says nothing."""
+    declared = getattr(engine, "sync_modes", ("drain",))
+    return tuple(declared)

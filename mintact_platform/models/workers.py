@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import httpx
 
@@ -13,6 +13,9 @@ from mintact_platform.models.protocol import WeightsRef
 from mintact_platform.models.sglang import failure_text, version_number
 
 _ABORT_SECONDS = 2.0
+
+Pause = Literal["abort", "retract", "in_place"]
+"""SGLang's ways to pause generation: end requests, take their cache away, or leave them."""
 
 
 class Workers:
@@ -40,6 +43,7 @@ class Workers:
         self._http = http
         self._update_deadline, self._deadline = update_deadline, deadline
         self._cleanups: set[asyncio.Task[None]] = set()
+        self._catching_up = asyncio.Lock()
 
     async def abort(self, rid: str) -> None:
         """Ask every worker to end a request, even while the caller is being cancelled."""
@@ -49,19 +53,23 @@ class Workers:
 
         await self._finish(abort())
 
-    async def update(self, weights: WeightsRef) -> None:
+    async def update(self, weights: WeightsRef, *, pause: Pause = "abort") -> None:
         """Serve these weights on every worker.
 
         When one worker fails, those that took the new weights get the old ones back, and all
         continue.
+
+        Args:
+            weights: what to serve.
+            pause: what becomes of running requests meanwhile.
 
         Raises:
             ModelServerError: nothing changed, or, if the way back failed too, `check` raises.
         """
         try:
             async with asyncio.timeout(self._update_deadline):
-                await self._on_all(self._quiesce)
-                await self._on_all(lambda url: self._load(url, weights))
+                await self._on_all(lambda url: self._quiesce(url, pause))
+                await self._on_all(lambda url: self._load(url, weights, flush=pause != "in_place"))
             self.weights = weights
         except TimeoutError:
             await self._settle(self._restore(weights))
@@ -76,6 +84,28 @@ class Workers:
             raise
         finally:
             await self._settle(self._on_all(self._continue))
+
+    async def catch_up(self) -> None:
+        """Bring workers that serve other weights, late or restarted ones, to the current ones.
+
+        Raises:
+            ModelServerError: one does not answer, or does not take them.
+        """
+        wanted = self.weights
+        if wanted is None:
+            return
+
+        async def catch_up(url: str) -> None:
+            if await self._served(url) == wanted.version:
+                return
+            try:
+                await self._quiesce(url, "abort")
+                await self._load(url, wanted)
+            finally:
+                await self._settle(self._continue(url))
+
+        async with self._catching_up:
+            await self._on_all(catch_up)
 
     async def check(self) -> None:
         """Raise ModelServerError unless every worker answers and serves the current weights."""
@@ -96,21 +126,24 @@ class Workers:
             # a dead or deaf worker has nothing left to abort
             return
 
-    async def _quiesce(self, url: str) -> None:
-        await self._expect(url, "/pause_generation", {"mode": "abort"})
+    async def _quiesce(self, url: str, mode: Pause) -> None:
+        await self._expect(url, "/pause_generation", {"mode": mode})
+        if mode == "in_place":
+            # what is paused keeps its keys and values, so there is nothing that could be flushed
+            return
         pause = 0.01
         while await self._status(url, "/flush_cache") != 200:
             await asyncio.sleep(pause)
             pause = min(2 * pause, 1.0)
 
-    async def _load(self, url: str, weights: WeightsRef) -> None:
+    async def _load(self, url: str, weights: WeightsRef, *, flush: bool = True) -> None:
         # servers before SGLang 0.5.23 have no brackets and need none
         begun = await self._status(url, "/begin_weight_update") != 404
         body = {
             "model_path": str(weights.path.resolve()),
             "weight_version": str(weights.version),
             "abort_all_requests": False,
-            "flush_cache": True,
+            "flush_cache": flush,
         }
         try:
             await self._expect(

@@ -78,7 +78,8 @@ class Outcome(NamedTuple, Generic[T]):
 def contained() -> Iterator[None]:
     """Import a plugin's code in this thread, and undo what it does besides.
 
-    One thread at a time, unless an import takes very long. What it prints goes to standard error, its standard input is empty, `os._exit` raises.
+    What it prints goes to standard error, its standard input is empty, `os._exit` raises. One
+    thread at a time, unless an import takes very long.
 
     Raises:
         PluginError: it replaced one of the `SHARED` functions, or closed a standard stream.
@@ -167,7 +168,7 @@ def _attempt(piece: Piece[T]) -> Outcome[T]:
 
 
 def _can_be_ended(thread: threading.Thread, package: str) -> bool:
-    """Whether the plugin's own code hangs: to end an import of others leaves everyone half of it."""
+    """Whether the plugin's own code hangs: half an import of another's would be everyone's."""
     frame = sys._current_frames().get(thread.ident or 0)
     while frame is not None:
         if frame.f_code.co_name == "<module>":

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from mintact_platform.config import RunConfig
-from mintact_platform.errors import ModelServerError, TrainerError
+from mintact_platform.errors import ModelServerError, StorageError, TrainerError
 from mintact_platform.rollouts.seeds import seed_of
 from mintact_platform.scheduler.changes import Changes
 from mintact_platform.scheduler.observe import Observers
@@ -176,9 +176,14 @@ class Consumer:
         due = pushed if every == "push" else self.step % int(every) == 0
         if due or final:
             path = self.directory.checkpoints / str(self.step)
-            await self.seat.process.save(
-                str(path), step=self.step, deadline=self.config.deadlines.push
-            )
+            try:
+                await self.seat.process.save(
+                    str(path), step=self.step, deadline=self.config.deadlines.push
+                )
+            except StorageError as error:
+                # the recorded steps lead on from the last good one, so nothing is lost but time
+                self.say(f"no checkpoint at step {self.step}, the last good one stays: {error}")
+                return
             await asyncio.to_thread(
                 checkpoints.retain,
                 self.directory.checkpoints,

@@ -12,6 +12,7 @@ from mintact_platform.config import DomainSection, JudgePlugin, Plugin, RunConfi
 from mintact_platform.errors import ConfigurationError
 from mintact_platform.judging.runner import JudgeRunner
 from mintact_platform.models.chat import ChatFormat, check_prefix, load_chat
+from mintact_platform.models.protocol import sync_modes
 from mintact_platform.models.vision import VisionSize
 from mintact_platform.records.task import Task
 from mintact_platform.registry import parameters
@@ -79,6 +80,7 @@ def plan(config: RunConfig, registry: Registry, *, domains: bool = True) -> Plan
             registry.provider(f"{part}s", chosen.name)
     for term in config.objective.terms or ():
         registry.provider("objectives", term.name)
+    _syncs(config, registry)
     return Plan(
         config=config,
         registry=registry,
@@ -92,6 +94,17 @@ def plan(config: RunConfig, registry: Registry, *, domains: bool = True) -> Plan
         mixture=_chosen("mixtures", schedule.mixture, registry),
         flow=_chosen("flow_controls", schedule.flow_control, registry),
     )
+
+
+def _syncs(config: RunConfig, registry: Registry) -> None:
+    """Refuse a way to synchronise that the rollout engine does not declare."""
+    known = sync_modes(registry.get("rollout_engines", config.rollout.engine))
+    if config.sync.mode not in known:
+        raise ConfigurationError(
+            f"engine {config.rollout.engine!r} cannot {config.sync.mode!r}",
+            where="sync.mode",
+            next=f"it can: {', '.join(known)}",
+        )
 
 
 def _domain(name: str, section: DomainSection, registry: Registry, deadline: float) -> DomainPlan:

@@ -236,6 +236,7 @@ class Training:
             self.directory,
             self.config.deadlines,
             version=recovered.version,
+            mode=self.config.sync.mode,
         )
         status = Status(self.config, self.directory, scheduler, producer, runtime, self.display)
 

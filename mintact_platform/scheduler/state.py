@@ -32,9 +32,6 @@ Fill = Literal["quotas", "fifo"]
 
 @dataclass(slots=True)
 class _Counts:
-    in_flight: int = 0
-    accepted: int = 0
-    batched: int = 0
     filtered: int = 0
     stale: int = 0
     evicted: int = 0
@@ -104,7 +101,10 @@ class Scheduler:
         self.step = self.steps_done = self.version = 0
         self._pushed_step = 0
         self._counts = {domain: _Counts() for domain in domains}
-        self._in_flight: dict[str, str] = {}
+        self._accepted, self._batched, self._in_flight = (
+            dict.fromkeys(self.domains, 0) for _ in range(3)
+        )
+        self._open: dict[str, str] = {}
         self._stale: list[str] = []
         self._waiting_since: float | None = None
         self._exhausted: Set[str] = frozenset()
@@ -133,15 +133,17 @@ class Scheduler:
         if self._between_rounds():
             self._round.settle(self._queued(), exhausted)
         free = [d for d in self.domains if d not in exhausted and d not in busy]
-        startable = self._startable(free, now)
+        startable = self._startable(free, now) if free else []
+        if len(startable) < 2:
+            return next(iter(startable), None)
         return min(startable, key=lambda domain: self._load(domain, now), default=None)
 
     def group_started(self, id: str, domain: str) -> None:
         """A group began."""
-        if id in self._in_flight:
+        if id in self._open:
             raise ValueError(f"group {id!r} began twice")
-        self._in_flight[id] = domain
-        self._counts[domain].in_flight += 1
+        self._open[id] = domain
+        self._in_flight[domain] += 1
         self._round.started[domain] += 1
 
     def group_finished(
@@ -155,15 +157,16 @@ class Scheduler:
             now: seconds.
             reward: mean over its live rollouts; None when it was dropped or cancelled.
         """
-        counts = self._counts[self._in_flight.pop(id)]
-        counts.in_flight -= 1
+        domain = self._open.pop(id)
+        counts = self._counts[domain]
+        self._in_flight[domain] -= 1
         if group is not None or reward is not None:
             counts.judged_since_batch += 1
             counts.reward_since_batch += reward or 0.0
         if group is None:
             counts.filtered += 1
             return Changes()
-        counts.accepted += 1
+        self._accepted[domain] += 1
         counts.accepted_since_batch += 1
         self._starved.discard(group.domain)
         evicted = self.queue.put(group, self.quotas)
@@ -218,10 +221,10 @@ class Scheduler:
         startable = self._startable(self.domains, now)
         return {
             domain: DomainStatus(
-                in_flight=counts.in_flight,
+                in_flight=self._in_flight[domain],
                 queued=self.queue.count(domain),
-                accepted=counts.accepted,
-                batched=counts.batched,
+                accepted=self._accepted[domain],
+                batched=self._batched[domain],
                 filtered=counts.filtered,
                 stale=counts.stale,
                 evicted=counts.evicted,
@@ -263,10 +266,10 @@ class Scheduler:
         for group in queued:
             self.queue.append(group)
         for domain, counts in self._counts.items():
-            counts.accepted = accepted.get(domain, 0)
-            counts.batched = max(0, counts.accepted - self.queue.count(domain))
+            self._accepted[domain] = accepted.get(domain, 0)
+            self._batched[domain] = max(0, self._accepted[domain] - self.queue.count(domain))
             if ledger is not None and (row := ledger.get(domain)) is not None:
-                counts.batched = row.trained + row.batched
+                self._batched[domain] = row.trained + row.batched
                 counts.filtered = row.filtered + row.dropped + row.cancelled
                 counts.stale, counts.evicted = row.stale, row.evicted
             if since_batch is not None:
@@ -295,48 +298,48 @@ class Scheduler:
     def _startable(self, among: Iterable[str], now: float) -> list[str]:
         if self.mode == "synchronous":
             return self._startable_in_round(among)
-        targets = self._targets(now)
-        state = self._flow_state(targets)
         relaxed = self.releases and self._relaxed(now)
-        return [
-            domain
-            for domain in among
-            if targets[domain] > 0
-            and admission.may_start(
-                in_flight=self._counts[domain].in_flight,
-                queued=self.queue.count(domain),
-                quota=targets[domain],
-                max_staleness=self.max_staleness,
-                sync_every=self.sync_every,
-                steps_since_push=self.steps_since_push,
-            )
-            and (relaxed or self.flow.may_start(domain, state))
-        ]
+        absent = self._starved | self._exhausted
+        targets = self._targets(relaxed, absent)
+        admitted = [d for d in among if targets[d] > 0 and self._admits(d, targets[d])]
+        if relaxed or not admitted:
+            return admitted
+        state = self._flow_state(targets, absent)
+        return [domain for domain in admitted if self.flow.may_start(domain, state)]
 
-    def _targets(self, now: float) -> dict[str, float]:
+    def _admits(self, domain: str, quota: float) -> bool:
+        return admission.may_start(
+            in_flight=self._in_flight[domain],
+            queued=self.queue.count(domain),
+            quota=quota,
+            max_staleness=self.max_staleness,
+            sync_every=self.sync_every,
+            steps_since_push=self.steps_since_push,
+        )
+
+    def _targets(self, relaxed: bool, absent: Set[str]) -> Mapping[str, float]:
         """What producers work towards: all of B when relaxed, else the quotas.
 
         Domains that give nothing are stood in for: the others' quotas grow to fill B.
         """
         quotas = self.quotas
-        total = sum(quotas.values())
-        if self.releases and self._relaxed(now):
+        if relaxed:
+            total = sum(quotas.values())
             return {domain: float(total if quota else 0) for domain, quota in quotas.items()}
-        giving = sum(quotas[d] for d in self.domains if d not in self._absent())
-        scale = total / giving if giving else 1.0
-        return {d: q if d in self._absent() else q * scale for d, q in quotas.items()}
+        giving = sum(q for d, q in quotas.items() if d not in absent) if absent else 0
+        if not giving:
+            return quotas
+        scale = sum(quotas.values()) / giving
+        return {d: q if d in absent else q * scale for d, q in quotas.items()}
 
-    def _absent(self) -> Set[str]:
-        return self._starved | self._exhausted
-
-    def _flow_state(self, targets: Mapping[str, float]) -> FlowState:
+    def _flow_state(self, targets: Mapping[str, float], absent: Set[str]) -> FlowState:
         return FlowState(
             quotas=targets,
-            accepted={domain: counts.accepted for domain, counts in self._counts.items()},
-            batched={domain: counts.batched for domain, counts in self._counts.items()},
+            accepted=self._accepted,
+            batched=self._batched,
             queued=self._queued(),
-            in_flight={domain: counts.in_flight for domain, counts in self._counts.items()},
-            live={d for d in self.domains if targets[d] > 0 and d not in self._absent()},
+            in_flight=self._in_flight,
+            live={d for d in self.domains if targets[d] > 0 and d not in absent},
             capacity_batches=self.capacity_batches,
         )
 
@@ -345,7 +348,7 @@ class Scheduler:
 
         While a domain gives nothing, only those in flight count: else it would draw all producers.
         """
-        under_way = self._counts[domain].in_flight
+        under_way = self._in_flight[domain]
         if not (self._starved or self._relaxed(now)):
             under_way += self.queue.count(domain)
         return under_way / max(1, self.quotas[domain])
@@ -354,7 +357,7 @@ class Scheduler:
         quotas = self.quotas
         total = sum(quotas.values())
         if self.fill == "fifo":
-            return self._form_fifo(total)
+            return self._form_fifo(total, now)
         if all(self.queue.count(domain) >= quota for domain, quota in quotas.items()):
             self._starved.clear()
             return self._batch(self.queue.take(quotas, total), relaxed=False)
@@ -372,8 +375,10 @@ class Scheduler:
         }
         return self._batch(groups, relaxed=True)
 
-    def _form_fifo(self, total: int) -> Batch | None:
+    def _form_fifo(self, total: int, now: float) -> Batch | None:
         if len(self.queue) < total:
+            if self._waiting_since is None:
+                self._waiting_since = now
             return None
         groups = self.queue.take(dict.fromkeys(self.domains, total), total)
         return self._batch(groups, relaxed=False)
@@ -406,7 +411,7 @@ class Scheduler:
         realised = dict.fromkeys(self.domains, 0)
         for group in groups:
             realised[group.domain] += 1
-            self._counts[group.domain].batched += 1
+            self._batched[group.domain] += 1
         for counts in self._counts.values():
             counts.begin_batch(DomainStatistics())
         stale = self._take_stale()
@@ -416,7 +421,7 @@ class Scheduler:
 
     def _between_rounds(self) -> bool:
         """Whether nothing is under way: no group, no step, no push."""
-        idle = not self._in_flight and self.step == self.steps_done and not self.push_due
+        idle = not self._open and self.step == self.steps_done and not self.push_due
         return self.mode == "synchronous" and idle
 
     def _startable_in_round(self, among: Iterable[str]) -> list[str]:
@@ -425,7 +430,7 @@ class Scheduler:
         return [
             domain
             for domain in among
-            if self._round.needs(domain, self._counts[domain].in_flight, self.queue.count(domain))
+            if self._round.needs(domain, self._in_flight[domain], self.queue.count(domain))
         ]
 
     def _form_round(self) -> Batch | None:

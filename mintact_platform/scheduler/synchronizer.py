@@ -1,4 +1,4 @@
-"""Parameter synchroniser: trainer weights to model servers every K steps, drained first (paper)."""
+"""Parameter synchroniser: trainer weights to model servers every K steps."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from mintact_platform.config import Deadlines
 from mintact_platform.errors import MintactError
 from mintact_platform.models.gate import Gate
-from mintact_platform.models.protocol import WeightsRef
+from mintact_platform.models.protocol import SyncMode, WeightsRef
 from mintact_platform.scheduler.seat import TrainerSeat
 from mintact_platform.storage import ledger
 from mintact_platform.storage.directory import RunDirectory
@@ -35,6 +35,7 @@ class ParameterSynchronizer:
         directory: `weights/<version>/` lies in it; the last two are kept.
         deadlines: `push` bounds each part.
         version: served now.
+        mode: what becomes of running requests; the paper drains them.
     """
 
     def __init__(
@@ -45,20 +46,20 @@ class ParameterSynchronizer:
         deadlines: Deadlines,
         *,
         version: int,
+        mode: SyncMode = "drain",
     ) -> None:
+        self.mode = mode
         self.gate, self.seat, self.directory = gate, seat, directory
         self.deadlines, self.version = deadlines, version
 
     async def push(self, step: int) -> Push:
-        """Export, drain, update, confirm. A failed push leaves the old version serving."""
+        """Export, update, confirm. A failed push leaves the old version serving."""
         start, version = time.monotonic(), self.version + 1
         path = self.directory.weights(version)
         limit = self.deadlines.push
         try:
             await self.seat.process.export(version, str(path), deadline=limit)
-            async with self.gate.drained(deadline=limit):
-                async with asyncio.timeout(limit):
-                    await self.gate.engine.update(WeightsRef(path, version))
+            await self.gate.update(WeightsRef(path, version), mode=self.mode, deadline=limit)
         except (MintactError, TimeoutError) as error:
             seconds = time.monotonic() - start
             await self.directory.database.write(ledger.push(version, step, seconds, False))

@@ -30,12 +30,16 @@ class Loss:
         tokens: per-token metrics `[n]` of the n supervised tokens, detached.
         domain: `[n]` domain name index of each token.
         domains: names.
+        rows: `[rows]` what each row adds to the value, detached.
+        row_domain: `[rows]` domain name index of each row.
     """
 
     value: Tensor
     tokens: Mapping[str, Tensor]
     domain: Tensor
     domains: tuple[str, ...]
+    rows: Tensor
+    row_domain: Tensor
 
 
 def evaluate_advantages(parts: LossParts, batch: RewardBatch) -> Tensor:
@@ -136,7 +140,9 @@ def evaluate_loss(
     tokens = {key: select(value, name, key) for key, value in metrics.items()}
     tokens |= {key: select(value, "trainer", key) for key, value in observed.items()}
     domain = batch.domain[:, None].expand(mask.shape)[mask]
-    return Loss(_divided(total.masked_fill(~mask, 0.0), S), tokens, domain, batch.domains)
+    total = total.masked_fill(~mask, 0.0)
+    rows = total.detach().sum(1) / (S.to(total) if isinstance(S, Tensor) else S)
+    return Loss(_divided(total, S), tokens, domain, batch.domains, rows, batch.domain)
 
 
 def _divided(total: Tensor, S: float | Tensor) -> Tensor:

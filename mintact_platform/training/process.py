@@ -15,6 +15,8 @@ from mintact_platform.errors import MintactError, TrainerError
 from mintact_platform.registry.names import Registry
 from mintact_platform.training import frames
 from mintact_platform.training.trainer import (
+    Comparison,
+    Measure,
     StepReport,
     StepRequest,
     SupervisedRequest,
@@ -127,6 +129,18 @@ class TrainerProcess:
     async def step(self, request: StepRequest, deadline: float) -> StepReport:
         """One batch."""
         return StepReport(**await self._call("step", deadline, request=request))
+
+    async def compare(
+        self, request: StepRequest, objective: Mapping[str, Any], deadline: float
+    ) -> Comparison:
+        """One batch, with another loss measured beside the trainer's own."""
+        values = await self._call("compare", deadline, request=request, objective=objective)
+        return Comparison(
+            StepReport(**values["report"]),
+            Measure(**values["own"]),
+            Measure(**values["other"]),
+            values["cosine"],
+        )
 
     async def supervised(self, request: SupervisedRequest, deadline: float) -> StepReport:
         """One cross-entropy step."""

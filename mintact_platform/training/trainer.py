@@ -91,6 +91,39 @@ class StepReport:
 
 
 @dataclass(frozen=True, slots=True)
+class Measure:
+    """A loss at weights that it did not move. Mappings are by domain; domain "" is over all.
+
+    Attributes:
+        loss: a domain's share of the summed, normalised loss.
+        grad_norm: of the gradient that comes through a domain's tokens, before clipping.
+        metrics: `{metric: {domain: value}}`, as `StepReport.metrics`.
+    """
+
+    loss: Mapping[str, float]
+    grad_norm: Mapping[str, float]
+    metrics: Mapping[str, Mapping[str, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """A step, and what two losses wanted at the weights it was taken from.
+
+    Attributes:
+        report: of the step, which the trainer's own loss took.
+        own: the trainer's own loss.
+        other: the loss compared with it.
+        cosine: of the angle between the two gradients, by domain; a domain where one of them is
+            zero has none.
+    """
+
+    report: StepReport
+    own: Measure
+    other: Measure
+    cosine: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True)
 class TrainerSpec:
     """What a trainer gets at its start. Plain JSON values.
 
@@ -160,4 +193,17 @@ class Trainer(Protocol):
 
     def close(self) -> None:
         """Free what it holds."""
+        ...
+
+
+class ComparingTrainer(Trainer, Protocol):
+    """A trainer that can measure another loss beside its own: `mintact replay` needs one."""
+
+    def compare(self, request: StepRequest, objective: Mapping[str, Any]) -> Comparison:
+        """As `step`, bit for bit; before each update, both losses are measured.
+
+        Args:
+            request: the step.
+            objective: an `[objective]` section.
+        """
         ...

@@ -58,6 +58,17 @@ class Session:
         """One batch."""
         return self.trainer.step(frames.step_request(request))
 
+    def compare(self, request: Mapping[str, Any], objective: Mapping[str, Any]) -> Any:
+        """One batch, with another loss measured beside the trainer's own."""
+        compare = getattr(self.trainer, "compare", None)
+        if compare is None:
+            raise TrainerError(
+                f"{type(self.trainer).__name__} cannot measure a second loss",
+                where="trainer compare",
+                next="replay with a trainer that has `compare`, e.g. torch",
+            )
+        return compare(frames.step_request(request), objective)
+
     def supervised(self, request: Mapping[str, Any]) -> Any:
         """One cross-entropy step."""
         return self.trainer.supervised(frames.supervised_request(request))

@@ -33,7 +33,7 @@ _ITEM = re.compile(r"^ *([-*+]|\d+\.|!!!|\?\?\?|===|:::) ")
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: where it begins, its language, its text, and why it is not run if it isn't."""
+    """A fenced block, the line where it begins, and why it is not run, where it is not."""
 
     page: Path
     line: int

@@ -163,6 +163,9 @@ class Workshop:
         self.directory, self.model = directory, model
         self.run_file = directory / "run.toml"
         self.run_file.write_text(RUN_FILE)
+        episodes = directory / "runs" / "play" / "micro-web.jsonl"
+        episodes.parent.mkdir(parents=True)
+        episodes.touch()
         files = [*ROOT.glob("pyproject.toml"), *ROOT.glob("*/*/pyproject.toml")]
         files += THIRD_PARTY.glob("*/pyproject.toml")
         projects = [tomllib.loads(file.read_text())["project"] for file in files]
@@ -213,6 +216,7 @@ def workshop(tmp_path_factory):
     directory = tmp_path_factory.mktemp("workshop")
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(third_parties(tmp_path_factory.mktemp("site")))
+        patch.setenv("JUDGE_KEY", "the pages name a variable, never a key")
         workshop = Workshop(directory, make_tiny(directory / "tiny"))
         yield workshop
         workshop.close()

@@ -11,14 +11,20 @@ from typing import NamedTuple
 
 import pytest
 
-KINDS = {"environment": "acme/say", "judge": "acme/brief", "objective": "acme/cispo"}
+KINDS = {"environment": "orchid/say", "judge": "orchid/brief", "objective": "orchid/cispo"}
 USED = {
     # what only the plugin itself can have left in a run
-    "environment": "select count(*) from groups where task like 'acme/say/%'",
-    "judge": "select count(*) from trajectories where verdict_json like '%\"acme/brief\"%'",
+    "environment": "select count(*) from groups where task like 'orchid/say/%'",
+    "judge": "select count(*) from trajectories where verdict_json like '%\"orchid/brief\"%'",
     "objective": "select count(*) from metrics where name like '%clipped%'",
 }
-SHORT = ("trainer.steps=2", "evaluation.episodes=0", "rollout.active=16", "rollout.group_size=4")
+SHORT = (
+    "trainer.steps=2",
+    "evaluation.episodes=0",
+    "rollout.active=16",
+    "rollout.group_size=4",
+    "domains.tools.quota=1",
+)
 
 
 class Plugin(NamedTuple):
@@ -73,16 +79,16 @@ def test_its_own_tests_pass_where_it_is_installed(kind, plugins, own, tmp_path):
     assert "2 passed" in result.stdout
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_real_run_uses_it_by_its_name(kind, plugins, models, own, tmp_path):
-    shutil.copy(plugins[kind].folder / "run.toml", tmp_path)
+def test_a_real_run_uses_all_three_by_their_names(plugins, models, own, tmp_path):
+    shutil.copy(plugins["environment"].folder / "run.toml", tmp_path)
     (tmp_path / "models").symlink_to(models)
-    domain = "tools" if kind == "environment" else "mobile"
-    words = ("train", "run.toml", "name=run", *SHORT, f"domains.{domain}.quota=1")
+    chosen = ("domains.tools.judge=orchid/brief", "objective.objective=orchid/cispo")
+    words = ("train", "run.toml", "name=run", *SHORT, *chosen)
     result = own.run("mintact", *words, cwd=tmp_path, seconds=280)
     assert result.returncode == 0, result.stderr[-3000:]
     assert "trained 2" in result.stdout
-    assert rows(tmp_path / "runs/run/run.db", USED[kind])[0][0] > 0
+    for kind, sql in USED.items():
+        assert rows(tmp_path / "runs/run/run.db", sql)[0][0] > 0, kind
 
 
 @pytest.mark.slow

@@ -32,7 +32,14 @@ _HEADERS = {
     "accept": wire.MSGPACK,
     wire.PROTOCOL_HEADER: str(wire.PROTOCOL),
 }
-_LOST = (httpcore.NetworkError, httpcore.ProtocolError, httpcore.TimeoutException, TimeoutError)
+_UNREACHED = (httpcore.ConnectError, httpcore.UnsupportedProtocol)
+_LOST = (
+    *_UNREACHED,
+    httpcore.NetworkError,
+    httpcore.ProtocolError,
+    httpcore.TimeoutException,
+    TimeoutError,
+)
 
 
 class Reply(NamedTuple):
@@ -101,7 +108,7 @@ class Connection:
             except _LOST as error:
                 lost = f"{type(error).__name__}: {error}".rstrip(": ")
                 await self._renew()
-                if not isinstance(error, httpcore.ConnectError):
+                if not isinstance(error, _UNREACHED):
                     reached = time.monotonic()
                 elif time.monotonic() - reached > UNREACHABLE_AFTER:
                     break

@@ -32,7 +32,7 @@ class CreateRequest(_Message):
     python: str | None = Field(default=None, max_length=4096)
     """Interpreter of the worker, one of those the server allows; None is the server's own."""
     requires: list[str] = Field(default_factory=list, max_length=64)
-    """What the environment's distribution must be, as pip takes it: `acme-maze==1.2`; else refused."""
+    """What the environment's distribution must be, as pip takes it: `acme-maze==1.2`."""
     deadline_s: float | None = Field(default=None, gt=0)
 
 

@@ -129,7 +129,13 @@ class LeaseTable(Generic[R]):
             known.expires_at = max(known.expires_at, now + known.ttl)
             return known, False
         if key in self._cancelled:
-            raise _refusal(410, "cancelled", "create", "this key was cancelled", False)
+            raise _refusal(
+                410,
+                "cancelled",
+                "create",
+                "this key's lease was given back: a new lease needs a new key",
+                False,
+            )
         if len(self._by_id) >= self.capacity:
             raise _refusal(503, "full", "create", f"all {self.capacity} leases are taken")
         record: LeaseRecord[R] = LeaseRecord(

@@ -169,7 +169,8 @@ class Connection:
                 self._client = client
                 listening = asyncio.create_task(self._listen(client))
                 try:
-                    opened.set_result(None)
+                    if not opened.done():
+                        opened.set_result(None)
                     await self._closing.wait()
                 finally:
                     listening.cancel()

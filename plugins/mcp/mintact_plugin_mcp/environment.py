@@ -129,7 +129,8 @@ class McpTools:
             observation, info = await self._called(name, arguments, ends)
         else:
             observation, info = self._own(name, arguments)
-        if any(connection.news_unheard for connection in self._connections.values()):
+        heard = not any(connection.news_unheard for connection in self._connections.values())
+        if not heard and _now() < ends:
             await self._list("step", ends)
         return observation, 0.0, False, False, {**info, **self._news()}
 

@@ -64,7 +64,21 @@ class Contents:
 
 
 def write(path: Path, contents: Contents) -> None:
-    """Write a checkpoint aside, seal it, rename it to `path`, replacing what was there."""
+    """Write a checkpoint aside, seal it, rename it to `path`, replacing what was there.
+
+    Raises:
+        StorageError: the disk is full, or cannot be written; what was there stays.
+    """
+    try:
+        _write(path, contents)
+    except (OSError, SafetensorError) as error:
+        text = getattr(error, "strerror", None) or str(error)
+        raise StorageError(
+            f"cannot be written: {text}", where=str(path), next="make room on the disk"
+        ) from error
+
+
+def _write(path: Path, contents: Contents) -> None:
     with aside(path) as directory:
         save_file(dict(contents.weights), directory / _WEIGHTS)
         # right after a push θ is θ^(deployed): one file serves for both

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,20 +18,21 @@ from mintact_platform.registry.parameters import check
 from mintact_platform.storage import trajectories
 from mintact_platform.storage.images import ImageStore
 from mintact_platform.training.loss import Loss, summarise
-from mintact_platform.training.objective import compose
+from mintact_platform.training.objective import LossParts, compose
 from mintact_platform.training.trainer import (
+    Comparison,
     StepReport,
     StepRequest,
     SupervisedRequest,
     TrainerSpec,
 )
 from mintact_plugin_torch import checkpoint, weights
+from mintact_plugin_torch.compare import Beside
 from mintact_plugin_torch.forward import Forward
 from mintact_plugin_torch.optim import Optimiser, warmed_up
 from mintact_plugin_torch.policy import Policy
-from mintact_plugin_torch.step import PlannedUpdate, prepare
+from mintact_plugin_torch.reading import Anchors, Reading
 from mintact_plugin_torch.supervised import cross_entropy, options
-from mintact_plugin_torch.update import Accumulator, MicroBatch, no_grad, proximal
 
 
 class TorchTrainer:
@@ -74,26 +76,24 @@ class TorchTrainer:
                 finite.
         """
         begin = time.perf_counter()
-        self._accept(request)
-        torch.manual_seed(request.seed)
-        norms: list[float] = []
-        try:
-            losses = self._train(request, norms)
-        except BaseException:
-            self.broken = bool(norms)
-            raise
-        finally:
-            self.optimiser.zero_grad()
-            self.forward.forget()
-        self.last_step = request.step
-        return StepReport(
-            step=request.step,
-            loss=sum(float(loss.value) for loss in losses) / max(1, len(norms)),
-            grad_norm=max(norms, default=0.0),
-            metrics=summarise(losses),
-            tokens=sum(len(loss.domain) for loss in losses),
-            seconds=time.perf_counter() - begin,
-        )
+        return self._step(request, self._reading(request), begin)
+
+    def compare(self, request: StepRequest, objective: Mapping[str, Any]) -> Comparison:
+        """As `step`, bit for bit; before each update, both losses are measured.
+
+        Raises:
+            ConfigurationError: an objective that cannot be composed.
+            TrainerError: as `step`.
+        """
+        begin = time.perf_counter()
+        parts = compose(Registry.discover(), objective)
+        spec = replace(self.spec, objective=objective)
+        own = self._reading(request)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(request.seed)
+            other = Reading(request, spec, parts, self.forward, self._anchors(parts))
+        beside = Beside(self.policy.model, own, other)
+        return beside.comparison(self._step(request, own, begin, beside.measure))
 
     def supervised(self, request: SupervisedRequest) -> StepReport:
         """One cross-entropy step on rows of `datasets.supervised`.
@@ -220,43 +220,62 @@ class TorchTrainer:
                 next=f"version {self.deployed_version} is deployed",
             )
 
-    def _train(self, request: StepRequest, norms: list[float]) -> list[Loss]:
+    def _reading(self, request: StepRequest) -> Reading:
+        self._accept(request)
+        torch.manual_seed(request.seed)
+        return Reading(request, self.spec, self.parts, self.forward, self._anchors(self.parts))
+
+    def _anchors(self, parts: LossParts) -> Anchors:
+        reference = None
+        if "reference_logprobs" in parts.habits.needs:
+            if self.reference is None:
+                self.reference = weights.host_copy(Policy.load(self.spec.model_path).model)
+            reference = self.reference
+        return Anchors(self.deployed, self.deployed_version, reference)
+
+    def _step(
+        self,
+        request: StepRequest,
+        reading: Reading,
+        begin: float,
+        before: Callable[[int], None] | None = None,
+    ) -> StepReport:
+        """Take a step; `before` is called with the number of each update before it."""
+        norms: list[float] = []
+        try:
+            losses = self._train(request.step, reading, norms, before)
+        except BaseException:
+            self.broken = bool(norms)
+            raise
+        finally:
+            self.optimiser.zero_grad()
+            self.forward.forget()
+        self.last_step = request.step
+        return StepReport(
+            step=request.step,
+            loss=sum(float(loss.value) for loss in losses) / max(1, len(norms)),
+            grad_norm=max(norms, default=0.0),
+            metrics=summarise(losses),
+            tokens=sum(len(loss.domain) for loss in losses),
+            seconds=time.perf_counter() - begin,
+        )
+
+    def _train(
+        self,
+        step: int,
+        reading: Reading,
+        norms: list[float],
+        before: Callable[[int], None] | None,
+    ) -> list[Loss]:
         """Every update in order; `norms` grows with each one that moved θ."""
-        updates, domains = prepare(request, self.spec, self.parts, self.forward)
-        updates = self._current(updates)
-        settings = self.spec.trainer
         losses: list[Loss] = []
-        for update in updates:
-            if not update.batches:
+        for index in range(len(reading)):
+            if before is not None:
+                before(index)
+            ready = reading.ready(index)
+            if ready is None:
                 continue
-            batches = self._references(self._proximal(update.batches))
-            accumulator = Accumulator(
-                self.forward, self.parts, update.S, domains, self.deployed_version
-            )
-            losses += accumulator.accumulate(batches)
-            lr = warmed_up(settings["lr"], request.step, settings["warmup"])
+            losses += ready.accumulator.accumulate(ready.batches)
+            lr = warmed_up(self.spec.trainer["lr"], step, self.spec.trainer["warmup"])
             norms.append(self.optimiser.step(lr))
         return losses
-
-    def _current(self, updates: list[PlannedUpdate]) -> list[PlannedUpdate]:
-        """Under `current`, ℓ_prox of later updates: they move away from the step's first θ."""
-        if self.spec.objective["prox"] != "current":
-            return updates
-        return [
-            update if index == 0 else update._replace(batches=self._own(update.batches))
-            for index, update in enumerate(updates)
-        ]
-
-    def _proximal(self, batches: list[MicroBatch]) -> list[MicroBatch]:
-        if batches[0].proximal is not None:
-            return batches
-        return proximal(self.forward, batches, self.spec.objective["prox"], self.deployed)
-
-    def _references(self, batches: list[MicroBatch]) -> list[MicroBatch]:
-        if self.reference is None:
-            return batches
-        with weights.swapped(self.policy.model, self.reference):
-            return [replace(b, reference=no_grad(self.forward, b)) for b in batches]
-
-    def _own(self, batches: list[MicroBatch]) -> list[MicroBatch]:
-        return [replace(batch, proximal=no_grad(self.forward, batch)) for batch in batches]

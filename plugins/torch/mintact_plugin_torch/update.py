@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor
@@ -40,6 +40,13 @@ class MicroBatch:
     domain: Tensor
     proximal: Tensor | None = None
     reference: Tensor | None = None
+
+
+class Slope(NamedTuple):
+    """∂L/∂ℓ and ∂L/∂entropy of a micro-batch, `[rows, tokens]`; None where L does not depend."""
+
+    logprobs: Tensor | None
+    entropy: Tensor | None
 
 
 def proximal(
@@ -97,27 +104,44 @@ class Accumulator:
         return replace(loss, value=loss.value.detach())
 
     def _together(self, batches: Sequence[MicroBatch]) -> Loss:
-        """The loss of an objective that must see the whole update at once.
+        """The loss of an objective that must see the whole update at once."""
+        losses, slopes = self.evaluate(batches)
+        for batch, slope in zip(batches, slopes, strict=True):
+            self.push_back(batch, slope)
+        return losses[0]
 
-        ∂L/∂ℓ is taken on the joined log-probabilities, then pushed back micro-batch by micro-batch
-        through a second forward.
-        """
-        wanted = "entropy" in self.parts.habits.needs
+    def evaluate(self, batches: Sequence[MicroBatch]) -> tuple[list[Loss], list[Slope]]:
+        """The loss as `accumulate` gives it and its slope in each micro-batch; no gradient yet."""
         with torch.no_grad():
             outputs = [self.forward.logprobs(batch.tokens) for batch in batches]
-        logprobs = join([output[0] for output in outputs]).requires_grad_()
-        entropy = join([output[1] for output in outputs]).requires_grad_(wanted)
-        loss = self._loss(_join_batches(batches), logprobs, entropy)
-        loss.value.backward()  # type: ignore[no-untyped-call]
-        start = 0
+        if self.parts.habits.micro_batch_invariant or len(batches) == 1:
+            single = [self._sloped(b, *output) for b, output in zip(batches, outputs, strict=True)]
+            return [loss for loss, _ in single], [slope for _, slope in single]
+        whole, slope = self._sloped(
+            _join_batches(batches),
+            join([output[0] for output in outputs]),
+            join([output[1] for output in outputs]),
+        )
+        slopes, start = [], 0
         for batch in batches:
             rows = slice(start, start + len(batch.group))
             start, width = rows.stop, batch.tokens.mask.shape[1]
-            own = self.forward.logprobs(batch.tokens, entropy=wanted)
-            pairs = [(own[0], logprobs.grad), (own[1], entropy.grad)]
-            outgoing = [(x, g[rows, :width]) for x, g in pairs if g is not None]
-            torch.autograd.backward([x for x, _ in outgoing], [g for _, g in outgoing])
-        return replace(loss, value=loss.value.detach())
+            slopes.append(Slope(*(None if g is None else g[rows, :width] for g in slope)))
+        return [whole], slopes
+
+    def push_back(self, batch: MicroBatch, slope: Slope) -> None:
+        """Add the gradient that a slope gives to the parameters, through a second forward."""
+        wanted = "entropy" in self.parts.habits.needs
+        outputs = self.forward.logprobs(batch.tokens, entropy=wanted)
+        outgoing = [(x, g) for x, g in zip(outputs, slope, strict=True) if g is not None]
+        torch.autograd.backward([x for x, _ in outgoing], [g for _, g in outgoing])
+
+    def _sloped(self, batch: MicroBatch, logprobs: Tensor, entropy: Tensor) -> tuple[Loss, Slope]:
+        logprobs.requires_grad_()
+        entropy.requires_grad_("entropy" in self.parts.habits.needs)
+        loss = self._loss(batch, logprobs, entropy)
+        loss.value.backward()  # type: ignore[no-untyped-call]
+        return replace(loss, value=loss.value.detach()), Slope(logprobs.grad, entropy.grad)
 
     def _loss(self, batch: MicroBatch, logprobs: Tensor, entropy: Tensor) -> Loss:
         extras = {"entropy": entropy, "reference_logprobs": batch.reference}

@@ -1,18 +1,21 @@
 """A chat-completions endpoint behind which an agent of ours answers.
 
 Environments of verifiers 0.4 ask their model over HTTP; this is what they are given for a model. It
-listens on loopback, under a path that nobody else knows. Imports aiohttp, which verifiers brings.
+listens on loopback, under a path that nobody else knows. One request a connection: a question may
+wait for minutes. Uses h11, which verifiers brings.
 """
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
-from aiohttp import web
+import h11
 
 from mintact_plugin_verifiers.messages import Messages
 
@@ -21,6 +24,7 @@ Ask = Callable[[Messages, Any], Awaitable[Mapping[str, Any]]]
 
 _MAX_BODY = 256 * 2**20
 """Bytes of a request: a conversation with all of its pictures."""
+_CHUNK = 2**16
 
 
 class Endpoint:
@@ -32,36 +36,90 @@ class Endpoint:
 
     def __init__(self, ask: Ask) -> None:
         self._ask = ask
-        self._runner: web.AppRunner | None = None
+        self._path = f"/{secrets.token_urlsafe(16)}/v1"
+        self._server: asyncio.Server | None = None
+        self._waiting: set[asyncio.Task[Any]] = set()
 
     async def open(self) -> str:
         """Listen; the base URL."""
-        secret = secrets.token_urlsafe(16)
-        app = web.Application(client_max_size=_MAX_BODY)
-        app.router.add_post(f"/{secret}/v1/chat/completions", self._complete)
-        self._runner = web.AppRunner(app, access_log=None)
-        await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0).start()
-        port = self._runner.addresses[0][1]
-        return f"http://127.0.0.1:{port}/{secret}/v1"
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        port = self._server.sockets[0].getsockname()[1]
+        return f"http://127.0.0.1:{port}{self._path}"
 
     async def close(self) -> None:
         """Stop listening; waiting questions are dropped."""
-        if self._runner is not None:
-            await self._runner.cleanup()
+        if self._server is not None:
+            self._server.close()
+        for task in self._waiting:
+            task.cancel()
+        await asyncio.gather(*self._waiting, return_exceptions=True)
 
-    async def _complete(self, request: web.Request) -> web.StreamResponse:
-        asked = await request.json()
-        message = await self._ask(asked.get("messages") or (), asked.get("tools"))
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._waiting.add(task)
+        connection = h11.Connection(h11.SERVER)
+        try:
+            status, kind, body = await self._respond(*await _read(connection, reader))
+            head = [("Content-Type", kind), ("Content-Length", str(len(body)))]
+            head.append(("Connection", "close"))
+            for event in (
+                h11.Response(status_code=status, headers=head),
+                h11.Data(data=body),
+                h11.EndOfMessage(),
+            ):
+                writer.write(connection.send(event) or b"")
+            await writer.drain()
+        except (h11.ProtocolError, OSError):
+            pass  # the other side went away, or is no HTTP client
+        finally:
+            self._waiting.discard(task)
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+
+    async def _respond(self, request: h11.Request, body: bytes) -> tuple[int, str, bytes]:
+        """Status, content type and body."""
+        target = request.target.decode("ascii", "replace").partition("?")[0]
+        if request.method != b"POST" or target != f"{self._path}/chat/completions":
+            return 404, "application/json", b'{"error": {"message": "only chat completions"}}'
+        try:
+            asked = json.loads(body)
+            messages, tools = asked["messages"], asked.get("tools")
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return 400, "application/json", b'{"error": {"message": "no chat request"}}'
+        message = await self._ask(messages, tools)
         if not asked.get("stream"):
-            return web.json_response(_completion(asked, "chat.completion", "message", message))
-        response = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
-        await response.prepare(request)
+            whole = _completion(asked, "chat.completion", "message", message)
+            return 200, "application/json", json.dumps(whole).encode()
         chunk = _completion(asked, "chat.completion.chunk", "delta", _indexed(message))
-        for event in (json.dumps(chunk), "[DONE]"):
-            await response.write(f"data: {event}\n\n".encode())
-        await response.write_eof()
-        return response
+        return 200, "text/event-stream", f"data: {json.dumps(chunk)}\n\ndata: [DONE]\n\n".encode()
+
+
+async def _read(
+    connection: h11.Connection, reader: asyncio.StreamReader
+) -> tuple[h11.Request, bytes]:
+    """One request with its body.
+
+    Raises:
+        h11.ProtocolError: it is none, too long, or ends early.
+    """
+    request: h11.Request | None = None
+    body = bytearray()
+    while True:
+        event = connection.next_event()
+        if event is h11.NEED_DATA:
+            connection.receive_data(await reader.read(_CHUNK))
+        elif isinstance(event, h11.Request):
+            request = event
+        elif isinstance(event, h11.Data):
+            body += event.data
+            if len(body) > _MAX_BODY:
+                raise h11.RemoteProtocolError("body too long")
+        elif isinstance(event, h11.EndOfMessage) and request is not None:
+            return request, bytes(body)
+        else:
+            raise h11.RemoteProtocolError("no request")
 
 
 def _completion(

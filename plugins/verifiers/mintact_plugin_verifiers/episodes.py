@@ -187,7 +187,8 @@ def _seat(config: Any, where: str) -> str:
             where=where,
             next="give the others `model` and `client` in `args`",
         )
-    return ours[0]
+    (ours_alone,) = ours
+    return str(ours_alone)
 
 
 def _name(trace: Any) -> str:

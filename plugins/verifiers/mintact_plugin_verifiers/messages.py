@@ -22,8 +22,9 @@ def words(messages: Messages | str) -> str:
     """The messages as one text; speakers are named where the agent itself is among them."""
     if isinstance(messages, str):
         return messages
-    spoken = [(str(message.get("role")), _text(message)) for message in messages]
-    spoken = [(role, text) for role, text in spoken if text]
+    listed: list[Any] = list(messages)
+    told = [(str(message.get("role")), _text(message)) for message in listed]
+    spoken = [(role, text) for role, text in told if text]
     if all(role in _SPOKEN_TO for role, _ in spoken):
         return "\n\n".join(text for _, text in spoken)
     return "\n\n".join(f"{role}: {text}" for role, text in spoken)

@@ -125,6 +125,10 @@ class Rollout(ABC):
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+        # whoever asked may wait outside of the task
+        while self._question is not None:
+            self._question.reply.cancel()
+            self._question = None if self._asked.empty() else self._asked.get_nowait()
 
     @abstractmethod
     async def score(self) -> Score | None:

@@ -27,6 +27,7 @@ CARTPOLE = "gym/CartPole-v1"
 )
 async def test_a_lease_may_ask_for_a_version(server, requires, complaint):
     body = {"key": f"versions-{requires}", "environment": CARTPOLE, "requires": requires}
+    body["params"] = {"screenshot": False}
     async with httpx.AsyncClient(base_url=server.url, timeout=60, trust_env=False) as client:
         reply = await client.post("/v1/leases", json=body)
         if complaint is None:

@@ -449,6 +449,43 @@ async def test_an_update_that_takes_too_long_is_a_timeout(workers, connect, tmp_
 
 
 async def test_a_worker_with_other_weights_is_not_healthy(workers, connect, tmp_path):
-    worker = await workers(version="3")
+    worker = await workers(version="3", deaf_to_updates=True)
     assert not await connect(worker, weights=WeightsRef(tmp_path, 4)).healthy()
     assert await connect(worker).healthy()
+
+
+async def test_a_server_that_came_late_or_was_restarted_gets_the_current_weights(
+    workers, connect, tmp_path
+):
+    late, current = await workers(version="default"), await workers(version="4")
+    servers = connect(late, current, weights=WeightsRef(tmp_path, 4))
+    assert await servers.healthy()
+    assert late.version == "4"
+    assert late.routes() == list(CONTROL)
+    assert current.routes() == []
+
+
+async def test_an_answer_of_older_weights_is_asked_again_once_its_server_caught_up(
+    workers, connect, tmp_path
+):
+    worker = await workers(version="default", reply=_reply(weight_version="default"))
+    servers = connect(worker, weights=WeightsRef(tmp_path, 4))
+    with pytest.raises(ModelServerError, match="generates with version -1, not 4"):
+        await servers.generate(_request())
+    assert worker.version == "4"
+    worker.reply = _reply(weight_version="4")
+    assert (await servers.generate(_request())).versions.tolist() == [4, 4]
+    assert len(worker.bodies("/generate")) == 3
+
+
+@pytest.mark.parametrize("pause", ["retract", "in_place"])
+async def test_generations_in_flight_may_be_paused_instead_of_ended(
+    workers, connect, tmp_path, pause
+):
+    worker = await workers()
+    await connect(worker).update(WeightsRef(tmp_path, 5), pause=pause)
+    assert worker.bodies("/pause_generation") == [{"mode": pause}]
+    assert ("/flush_cache" in worker.routes()) == (pause == "retract")
+    [body] = worker.bodies("/update_weights_from_disk")
+    assert body["flush_cache"] == (pause == "retract")
+    assert not body["abort_all_requests"]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import re
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -14,6 +16,13 @@ from pathlib import Path
 
 import psutil
 import pytest
+from safetensors.numpy import load_file
+
+from mintact_platform import config as configuration
+from mintact_platform.registry.names import Registry
+from mintact_platform.scheduler.plan import plan
+from mintact_platform.scheduler.seat import TrainerSeat
+from mintact_platform.storage.directory import RunDirectory
 
 MODULES = Path(__file__).parent / "modules"
 
@@ -204,3 +213,39 @@ def ledger_of():
         return ledger
 
     return parse
+
+
+@pytest.fixture
+def same_as_recomputed(mintact, monkeypatch):
+    """Whether the weights pushed last equal start + recorded steps, taken by a fresh trainer."""
+
+    async def recomputed(path, copy):
+        checked = plan(configuration.load(path), Registry.discover())
+        directory = RunDirectory.open(copy, writable=True)
+        seat = TrainerSeat(checked, directory, 99, say=lambda line: None)
+        try:
+            return await seat.start()
+        finally:
+            await seat.close()
+            directory.close()
+
+    def compare(path, steps):
+        modules = os.pathsep.join(filter(None, (str(MODULES), os.environ.get("PYTHONPATH", ""))))
+        monkeypatch.setenv("PYTHONPATH", modules)
+        monkeypatch.syspath_prepend(str(MODULES))
+        monkeypatch.chdir(mintact.directory)
+        copy = mintact.directory / "copy"
+        shutil.copytree(mintact.run, copy)
+        for made in ("checkpoints", "weights"):
+            shutil.rmtree(copy / made)
+        recovered = asyncio.run(recomputed(path, copy))
+        assert (recovered.step, recovered.replayed) == (steps, steps)
+        [last] = mintact.rows("select max(version) v, max(step) s from pushes where ok = 1")
+        assert last["s"] == steps
+        ours, theirs = (
+            load_file(run / "weights" / str(last["v"]) / "model.safetensors")
+            for run in (mintact.run, copy)
+        )
+        return ours.keys() == theirs.keys() and all((ours[n] == theirs[n]).all() for n in ours)
+
+    return compare

@@ -20,6 +20,10 @@ CASES = {
     "an impossible group": ({"rollout__min_live": 9}, "min_live"),
     "an impossible beta": ({"trainer__betas": [2, 3]}, "trainer.betas"),
     "a seed too large": ({"seed": 2**40}, "seed"),
+    "a push the engine lacks": (
+        {"rollout__engine": "stand_ins:OnlyDrains", "sync__mode": "retract"},
+        "it can: drain",
+    ),
     "a missing plugin": ({"required_plugins": ["mintact-env-desktop>=0.2"]}, "pip install"),
 }
 

@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from mintact_platform.storage.trajectories import load_arrays
+
 COUNTING = ("completed", "max_turns", "agent_error")
 
 # fault by domain, and the outcome and phase it must end as
@@ -80,4 +82,47 @@ def test_a_trainer_that_dies_over_a_step_is_replaced_and_takes_it_once(mintact, 
     output = mintact("train", path)
     assert "restarting" in output
     assert [r["step"] for r in mintact.rows("select step from steps where done_at")] == [1, 2, 3]
+    assert ledger_of(mintact("check", "run"))["mobile"]["trained"] == 3
+
+
+def test_a_trainer_that_dies_between_two_updates_takes_the_step_again_from_its_start(
+    mintact, ledger_of, same_as_recomputed
+):
+    path = mintact.run_file(
+        "mobile", "desktop", trainer__name="stand_ins:DiesBetweenUpdates", trainer__updates=2
+    )
+    output = mintact("train", path)
+    assert "restarting" in output
+    ledger = ledger_of(mintact("check", "run"))
+    assert [ledger[domain]["trained"] for domain in ("desktop", "mobile")] == [3, 3]
+    assert same_as_recomputed(path, 3)
+
+
+def test_a_push_that_fails_leaves_the_old_version_serving_and_is_retried(mintact):
+    path = mintact.run_file(rollout__engine="stand_ins:RefusesOnce", trainer__steps=2)
+    output = mintact("train", path)
+    told = [line for line in output.splitlines() if "to be retried" in line]
+    assert len(told) == 1
+    assert "no room for the new weights" in told[0]
+    pushes = mintact.rows("select version, ok from pushes order by rowid")
+    assert [(row["version"], row["ok"]) for row in pushes] == [(1, 0), (1, 1), (2, 1)]
+
+
+@pytest.mark.parametrize(
+    "mode",
+    ["abort_resume", *(pytest.param(m, marks=pytest.mark.slow) for m in ("retract", "in_place"))],
+)
+def test_pushes_that_do_not_drain_keep_versions_in_order(mintact, ledger_of, mode):
+    path = mintact.run_file("mobile", "desktop", sync__mode=mode)
+    mintact("train", path)
+    rows = mintact.rows("select first_version, last_version, path from trajectories")
+    assert all(row["first_version"] <= row["last_version"] for row in rows)
+    for row in rows:
+        for segment in load_arrays(mintact.run / row["path"]):
+            versions = segment.versions[segment.mask].tolist()
+            assert versions == sorted(versions)
+    assert {row["outcome"] for row in mintact.rows("select outcome from trajectories")} <= {
+        *COUNTING,
+        "cancelled",
+    }
     assert ledger_of(mintact("check", "run"))["mobile"]["trained"] == 3

@@ -1,22 +1,18 @@
-"""kill -9 of the scheduler at three moments, then `--resume`: nothing lost, nothing twice."""
+"""kill -9 at chosen and at random moments, then `--resume`: nothing lost, nothing twice."""
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
-import shutil
+import random
 import signal
+import time
 from collections import Counter
 
 import pytest
-from safetensors.numpy import load_file
 
-from mintact_platform import config as configuration
-from mintact_platform.registry.names import Registry
-from mintact_platform.scheduler.plan import plan
-from mintact_platform.scheduler.seat import TrainerSeat
 from mintact_platform.storage.directory import RunDirectory
+from mintact_platform.storage.ledger import check
 
 MOMENTS = {
     "rollout": ({}, lambda m: m.rows("select 1 from trajectories limit 1")),
@@ -33,7 +29,7 @@ MOMENTS = {
 
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_after_a_kill_the_run_goes_on_as_if_nothing_had_happened(
-    mintact, ledger_of, monkeypatch, moment
+    mintact, ledger_of, same_as_recomputed, moment
 ):
     environ, came = MOMENTS[moment]
     path = mintact.run_file(
@@ -51,44 +47,110 @@ def test_after_a_kill_the_run_goes_on_as_if_nothing_had_happened(
 
     mintact("train", path, "--resume")
     assert mintact.gone(), mintact.survivors()
-    steps = mintact.rows("select * from steps order by step")
-    assert [row["step"] for row in steps] == [1, 2, 3]
-    assert all(row["done_at"] is not None for row in steps)
-    trained = Counter(g for row in steps for g in json.loads(row["groups_json"]))
-    assert set(trained.values()) == {1}
+    trained = whole(mintact, steps=3)
     ledger = ledger_of(mintact("check", "run"))
-    assert sum(row["trained"] for row in ledger.values()) == len(trained) == 6
-
-    monkeypatch.chdir(mintact.directory)
-    monkeypatch.syspath_prepend(str(path.parent))
-    final = load_file(mintact.run / "weights" / "3" / "model.safetensors")
-    again = asyncio.run(replayed(path, mintact, monkeypatch))
-    assert final.keys() == again.keys()
-    assert all((final[name] == again[name]).all() for name in final)
+    assert sum(row["trained"] for row in ledger.values()) == trained == 6
+    assert same_as_recomputed(path, 3)
 
 
-async def replayed(path, mintact, monkeypatch):
-    """The weights that start + recorded steps give, computed by a fresh trainer."""
-    from mintact_platform import processes
+@pytest.mark.parametrize("kills", [2, pytest.param(50, marks=pytest.mark.slow)])
+def test_kills_of_all_processes_at_random_moments_lose_nothing(
+    mintact, ledger_of, same_as_recomputed, kills
+):
+    path = mintact.run_file(
+        "mobile", "desktop", sync__every=2, trainer__updates=2, domains__desktop__instances=2
+    )
+    rng, killed = random.Random(kills), 0
+    for _ in range(2 * kills):
+        killed += killed_at_random(mintact, path, rng)
+        if killed == kills:
+            break
+        if (mintact.run / "run.db").exists():
+            assert problems(mintact) == []
+    assert killed == kills
+    steps = done(mintact) + 2
+    mintact("train", path, *resumed(mintact), f"trainer.steps={steps}", timeout=400)
+    assert mintact.gone(), mintact.survivors()
+    trained = whole(mintact, steps=steps)
+    ledger = ledger_of(mintact("check", "run"))
+    assert sum(row["trained"] for row in ledger.values()) == trained
+    assert same_as_recomputed(path, steps)
 
-    modules = os.environ.get("PYTHONPATH", "")
-    here = str((os.path.dirname(__file__)) + "/modules")
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, (here, modules))))
-    monkeypatch.syspath_prepend(here)
-    assert processes.MARK
-    copy = mintact.directory / "copy"
-    shutil.copytree(mintact.run, copy)
-    shutil.rmtree(copy / "checkpoints")
-    shutil.rmtree(copy / "weights")
-    registry = Registry.discover()
-    checked = plan(configuration.load(path), registry)
-    directory = RunDirectory.open(copy, writable=True)
-    seat = TrainerSeat(checked, directory, 99, say=lambda line: None)
+
+def killed_at_random(mintact, path, rng):
+    """Start, kill every process in any order at a random moment; false when the run ended first."""
+    before = progress(mintact)
+    more = f"trainer.steps={done(mintact) + 6}"
+    process = mintact.start("train", path, *resumed(mintact), more)
+    came = moment(mintact, before, rng)
+    end = time.monotonic() + 200
+    while process.poll() is None and time.monotonic() < end and not came():
+        time.sleep(0.01)
+    if process.poll() is not None:
+        assert process.returncode == 0, process.stdout.read()[-4000:]
+        return False
+    pids = [process.pid, *(pid for pid, _ in mintact.survivors())]
+    rng.shuffle(pids)
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+    process.wait()
+    assert mintact.gone(), mintact.survivors()
+    return True
+
+
+def moment(mintact, before, rng):
+    """A condition: some seconds passed, or something was made, and a moment passed after it."""
+    kind = rng.choice(["time", "trajectories", "trajectories", "steps", "done", "pushes"])
+    wanted, pause = rng.randint(1, 6 if kind == "trajectories" else 2), rng.uniform(0, 0.4)
+    start, reached = time.monotonic(), []
+    if kind == "time":
+        seconds = rng.uniform(0, 8)
+        return lambda: time.monotonic() - start > seconds
+
+    def came():
+        if not reached and progress(mintact)[kind] >= before[kind] + wanted:
+            reached.append(time.monotonic())
+        return bool(reached) and time.monotonic() - reached[0] > pause
+
+    return came
+
+
+COUNTS = """
+select (select count(*) from trajectories) trajectories, (select count(*) from steps) steps,
+  (select count(*) from steps where done_at is not null) done, (select count(*) from pushes) pushes
+"""
+
+
+def progress(mintact):
+    if not (mintact.run / "run.db").exists():
+        return dict.fromkeys(("trajectories", "steps", "done", "pushes"), 0)
+    return mintact.rows(COUNTS)[0]
+
+
+def done(mintact):
+    return progress(mintact)["done"]
+
+
+def resumed(mintact):
+    return ("--resume",) if (mintact.run / "run.db").exists() else ()
+
+
+def problems(mintact):
+    directory = RunDirectory.open(mintact.run)
     try:
-        recovered = await seat.start()
-        assert recovered.step == 3
-        assert recovered.replayed == 3
+        return check(directory.database, directory.path)
     finally:
-        await seat.close()
         directory.close()
-    return load_file(copy / "weights" / "3" / "model.safetensors")
+
+
+def whole(mintact, *, steps):
+    """Every step is done, every group is in one of them; returns how many groups."""
+    rows = mintact.rows("select * from steps order by step")
+    assert [row["step"] for row in rows] == list(range(1, steps + 1))
+    assert all(row["done_at"] is not None for row in rows)
+    trained = Counter(group for row in rows for group in json.loads(row["groups_json"]))
+    assert set(trained.values()) == {1}
+    return len(trained)

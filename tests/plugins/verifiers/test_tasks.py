@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from mintact_platform.config import DomainSection
 from mintact_platform.errors import ConfigurationError
 from mintact_platform.registry.names import Registry
 from mintact_platform.registry.parameters import bind
+from mintact_platform.scheduler.bindings import action_space
 
 HERE = Path(__file__).parent
 
@@ -80,3 +82,15 @@ def test_another_interpreter_lists_the_tasks_that_this_one_cannot(registry, tmp_
 def test_without_verifiers_the_family_says_what_it_needs(registry):
     member = registry.get("environments", "verifiers/wordle")
     assert member.missing() == ("the package 'verifiers' is not installed: pip install verifiers")
+
+
+def test_a_domain_may_run_where_only_another_interpreter_has_verifiers(registry):
+    def space(**more):
+        section = DomainSection(
+            environment="verifiers/wordle", tasks="verifiers/wordle:train", **more
+        )
+        return action_space(section, registry, where="domain 'words'", deadline=5.0)
+
+    assert space(python="/envs/words/bin/python").name == "tool_use"
+    with pytest.raises(ConfigurationError, match="cannot run here: the package 'verifiers'"):
+        space()

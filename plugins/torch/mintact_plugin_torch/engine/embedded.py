@@ -30,6 +30,8 @@ class EmbeddedEngine:
         forward_tokens: tokens of one forward.
     """
 
+    sync_modes = ("drain", "abort_resume", "retract", "in_place")
+
     def __init__(
         self,
         *,
@@ -73,10 +75,12 @@ class EmbeddedEngine:
                 servers = await self._alive()
         return await servers.generate(request)
 
-    async def update(self, weights: WeightsRef) -> None:
+    async def update(
+        self, weights: WeightsRef, *, mode: Literal["abort", "retract", "in_place"] = "abort"
+    ) -> None:
         """Serve these weights, or raise ModelServerError and keep the old ones."""
         async with self._changing:
-            await (await self._alive()).update(weights)
+            await (await self._alive()).update(weights, pause=mode)
             self._weights = weights
 
     async def healthy(self) -> bool:

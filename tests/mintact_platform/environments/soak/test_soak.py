@@ -148,7 +148,7 @@ class Soak:
             url,
             environment=f"soak_envs:{kind}",
             params={"bad": fault} if fault.startswith("boot") else {},
-            key=f"{self.token}-{number}",
+            key=f"{self.token}-{number}-{secrets.token_hex(4)}",
             ttl=1.5 if dies else LONG,
             deadline=4.0 if fault == "boot hang" else LONG,
             **options,

@@ -3,6 +3,7 @@
 import asyncio
 import dataclasses
 import os
+import resource
 import time
 from hashlib import blake2b
 
@@ -12,6 +13,7 @@ from mintact_plugin_torch.trainer import TorchTrainer
 from mintact_platform import Verdict, judge
 from mintact_platform.actions.space import Call
 from mintact_platform.actions.ui import BrowserUse, ComputerUse, MobileUse, ToolUse
+from mintact_platform.errors import ModelServerError
 from mintact_platform.judging.errors import RetryNever
 from mintact_platform.models.chat import Qwen3VLChat
 
@@ -110,6 +112,56 @@ class DyingTrainer(TorchTrainer):
             open(marker, "w").close()
             os._exit(9)
         return super().step(request)
+
+
+class DiesBetweenUpdates(TorchTrainer):
+    """Dies once in the middle of step 2, when the first of its updates has moved the weights."""
+
+    def start(self, spec):
+        super().start(spec)
+        optimise = self.optimiser.step
+
+        def step(*arguments):
+            norm = optimise(*arguments)
+            marker = os.path.join(self.spec.run_directory, "died")
+            if self.last_step == 1 and not os.path.exists(marker):
+                open(marker, "w").close()
+                os._exit(9)
+            return norm
+
+        self.optimiser.step = step
+
+
+class FullDisk(TorchTrainer):
+    """From step 2 on its checkpoints do not fit, as long as the environment says so."""
+
+    def save(self, path, *, step):
+        if step < 2 or "FULL_DISK" not in os.environ:
+            return super().save(path, step=step)
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, limits[1]))
+        try:
+            return super().save(path, step=step)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+class OnlyDrains(EmbeddedEngine):
+    """Declares nothing beyond what every engine can."""
+
+    sync_modes = ("drain",)
+
+
+class RefusesOnce(EmbeddedEngine):
+    """Refuses the third push (two are the pre-flight's)."""
+
+    pushes = 0
+
+    async def update(self, weights, **how):
+        self.pushes += 1
+        if self.pushes == 3:
+            raise ModelServerError("no room for the new weights", kind="http", where="server")
+        await super().update(weights, **how)
 
 
 class DyingEngine(EmbeddedEngine):

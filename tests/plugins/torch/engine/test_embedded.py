@@ -16,6 +16,7 @@ from mintact_plugin_torch.warmstart.tiny import make_tiny
 
 from mintact_platform import processes
 from mintact_platform.errors import ModelServerError
+from mintact_platform.models.gate import Gate
 from mintact_platform.models.protocol import (
     EngineSpec,
     GenerateRequest,
@@ -140,6 +141,39 @@ async def test_an_update_is_served_and_survives_a_dead_child(engine, next_weight
     revived = await engine.generate(_request("g"))
     assert revived.ids.tolist() == updated.ids.tolist()
     assert set(revived.versions.tolist()) == {2}
+
+
+@pytest.mark.parametrize("mode", ["abort_resume", "retract", "in_place"])
+async def test_a_push_in_the_middle_of_a_response_shows_in_its_tokens_versions(
+    engine, next_weights, tiny_model_dir, recompute, mode
+):
+    old, new = engine._weights, WeightsRef(tiny_model_dir, engine._weights.version + 1)
+    if old.path == tiny_model_dir:
+        new = WeightsRef(next_weights.path, new.version)
+    gate = Gate(engine)
+    prompt = list(range(30, 60))
+    for seed in range(8):
+        # an untrained model may end its turn before the push comes
+        asked = asyncio.create_task(gate.generate(_request(f"{mode}{seed}", tokens=900, seed=seed)))
+        while not gate.in_flight:
+            await asyncio.sleep(0.001)
+        await asyncio.sleep(0.05)
+        await gate.update(new, mode=mode, deadline=60)
+        generation = await asked
+        versions = generation.versions.tolist()
+        if len(set(versions)) == 2:
+            break
+        await gate.update(WeightsRef(old.path, old.version), mode="drain", deadline=60)
+    assert versions == sorted(versions)
+    assert set(versions) == {old.version, new.version}
+    ids, cut = generation.ids.tolist(), versions.index(new.version)
+    first = recompute(prompt + ids[:cut], [], [], last=cut, model=Policy.load(old.path))
+    np.testing.assert_allclose(generation.logprobs[:cut], first, atol=2e-5)
+    if mode != "in_place":
+        # there the keys and values of the first tokens stay those of the old weights
+        rest = recompute(prompt + ids, [], [], last=len(ids) - cut, model=Policy.load(new.path))
+        np.testing.assert_allclose(generation.logprobs[cut:], rest, atol=2e-5)
+    assert set((await gate.generate(_request("after"))).versions.tolist()) == {new.version}
 
 
 async def test_a_model_that_is_none_says_so_at_the_start(tmp_path):

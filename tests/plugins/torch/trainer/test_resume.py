@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from mintact_platform.errors import StorageError
+from mintact_platform.storage import checkpoints
 from mintact_platform.training.process import TrainerProcess
 from mintact_platform.training.trainer import StepReport
 
@@ -42,3 +49,39 @@ async def test_a_replay_after_a_kill_gives_the_same_weights(run: Any, tmp_path: 
     for name in ("weights", "deployed", "optimizer"):
         files = [run.path / where / f"{name}.safetensors" for where in ("after", "again")]
         assert files[0].read_bytes() == files[1].read_bytes()
+
+
+@contextmanager
+def full_disk(room: int) -> Iterator[None]:
+    """No file may grow beyond so many bytes: the writes themselves fail, in the kernel."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+@pytest.mark.parametrize("room", [0, 200_000, 3_000_000])
+def test_a_checkpoint_that_does_not_fit_leaves_the_last_good_one(run: Any, room: int) -> None:
+    trainer = run.started()
+    root = run.path / "checkpoints"
+    trainer.step(run.request(1, scorer=trainer))
+    trainer.save("checkpoints/1", step=1)
+    trainer.step(run.request(2, scorer=trainer))
+    with full_disk(room), pytest.raises(StorageError, match="cannot be written"):
+        trainer.save("checkpoints/2", step=2)
+    assert [path.name for path in root.iterdir()] == ["1"]
+    newest = checkpoints.newest(root)
+    assert newest is not None
+    newest.verify()
+    trainer.save("checkpoints/2", step=2)
+    assert [c.step for c in checkpoints.complete(root)] == [1, 2]
+
+
+def test_a_checkpoint_of_the_same_step_stays_when_its_successor_does_not_fit(run: Any) -> None:
+    trainer = run.started()
+    trainer.save("checkpoints/0", step=0)
+    with full_disk(200_000), pytest.raises(StorageError):
+        trainer.save("checkpoints/0", step=0)
+    checkpoints.read(run.path / "checkpoints" / "0").verify()
