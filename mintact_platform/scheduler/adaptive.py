@@ -97,8 +97,7 @@ class AdaptiveMixture:
     def quotas(self, step: int) -> Mapping[str, int]:
         """q_d of the next batch."""
         worth = {
-            domain: self.base[domain]
-            * (LEAST + signal.rate + self.weight * signal.progress)
+            domain: self.base[domain] * (LEAST + signal.rate + self.weight * signal.progress)
             for domain, signal in self.signals.items()
         }
         return {**self._none, **share_out(sum(self.base.values()), worth, self.low, self.high)}

@@ -11,6 +11,7 @@ from hashlib import blake2b
 from mintact_platform.config import RunConfig
 from mintact_platform.errors import ModelServerError, StorageError, TrainerError
 from mintact_platform.rollouts.seeds import seed_of
+from mintact_platform.scheduler import seen
 from mintact_platform.scheduler.changes import Changes
 from mintact_platform.scheduler.observe import Observers
 from mintact_platform.scheduler.rows import rows_of
@@ -124,7 +125,10 @@ class Consumer:
         seed = seed_of(self.config.seed, "step", step)
         version = self.synchronizer.version
         await self.directory.database.write(
-            ledger.begin_step(step, groups, version, batch.realised, seed, config_hash(self.config))
+            ledger.begin_step(
+                step, groups, version, batch.realised, seed, config_hash(self.config)
+            ),
+            *seen.record(batch, time.time()),
         )
         self.changes.tell()
         rows = await asyncio.to_thread(rows_of, self.directory, groups)

@@ -256,7 +256,8 @@ class Producer:
         await self.directory.database.write(
             ledger.close_group(group.id, fate, reason, oldest, time.time())
         )
-        changes = self.scheduler.group_finished(group.id, queued, self.clock())
+        reward = None if fate == "dropped" else sum(rewards) / len(rewards)
+        changes = self.scheduler.group_finished(group.id, queued, self.clock(), reward)
         if changes.evicted:
             await self.directory.database.write(
                 ledger.set_fate(list(changes.evicted), "evicted", "queue full")

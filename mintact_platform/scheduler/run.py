@@ -20,6 +20,8 @@ from mintact_platform.registry.names import Registry
 from mintact_platform.rollouts.heldout import held_out, missing_tasks
 from mintact_platform.rollouts.seeds import seed_of
 from mintact_platform.scheduler import resume as recovery
+from mintact_platform.scheduler import seen
+from mintact_platform.scheduler.build import scheduler_of
 from mintact_platform.scheduler.changes import Changes
 from mintact_platform.scheduler.consume import Consumer
 from mintact_platform.scheduler.evaluate import held_out_tasks
@@ -230,13 +232,9 @@ class Training:
             changes=self.changes,
             say=self.display.message,
         )
+        places = (runtime.gate, seat, self.directory, self.config.deadlines)
         synchronizer = ParameterSynchronizer(
-            runtime.gate,
-            seat,
-            self.directory,
-            self.config.deadlines,
-            version=recovered.version,
-            mode=self.config.sync.mode,
+            *places, version=recovered.version, mode=self.config.sync.mode
         )
         status = Status(self.config, self.directory, scheduler, producer, runtime, self.display)
 
@@ -289,20 +287,14 @@ class Training:
             )
 
     def _scheduler(self, recovered: recovery.Recovered) -> Scheduler:
-        config, schedule = self.config, self.config.schedule
-        quotas = config.quotas
-        scheduler = Scheduler(
-            quotas,
-            mixture=self.plan.mixture(quotas),
-            flow=self.plan.flow(quotas),
-            capacity_batches=schedule.capacity_batches,
-            eviction=schedule.eviction,
-            fallback_after=schedule.fallback_after,
-            max_staleness=schedule.max_staleness,
-            on_stale=schedule.on_stale,
-            sync_every=config.sync.every,
-            mode=schedule.mode,
+        scheduler = scheduler_of(
+            self.config.quotas,
+            self.config.schedule,
+            mixture=self.plan.mixture,
+            flow=self.plan.flow,
+            sync_every=self.config.sync.every,
         )
+        statistics = seen.recorded(self.directory.database)
         now = asyncio.get_running_loop().time()
         scheduler.restore(
             recovery.queued_groups(self.directory, now),
@@ -311,6 +303,8 @@ class Training:
             recovered.version,
             recovered.since_push,
             ledger=ledger.ledger(self.directory.database),
+            statistics=statistics,
+            since_batch=seen.since_batch(self.directory.database, statistics),
         )
         return scheduler
 

@@ -92,6 +92,7 @@ def test_a_real_run_uses_all_three_by_their_names(plugins, models, own, tmp_path
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(3000)
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_commands_of_its_readme_work_as_they_stand(kind, plugins, own, tmp_path):
     for name in ("README.md", "run.toml"):

@@ -38,8 +38,8 @@ def test_a_replay_repeats_the_run_and_measures_another_loss_beside_it(mintact, m
     assert second["exact"]
     assert first["own"] == lines(mintact, own)[1]["own"]
     assert -1 <= first["cosine"][""] < 1
-    # at the same weights the follower's loss is the one measured beside the own
-    assert first["followed"]["loss"] == pytest.approx(first["other"]["loss"][""], rel=1e-3)
+    # only its second update of the step starts from other weights than the one measured
+    assert first["followed"]["loss"] == pytest.approx(first["other"]["loss"][""], abs=0.02)
     assert second["followed"]["loss"] != second["other"]["loss"][""]
     page = (mintact.directory / other["page"]).read_text()
     assert "cispo, its own steps" in page

@@ -236,7 +236,7 @@ async def test_an_unknown_environment_and_a_wrong_argument_are_named(make, stand
     with pytest.raises(ConfigurationError, match=r"'toy-gamse'.*no module 'toy_gamse'"):
         VerifiersEnvironment(id="toy-gamse")
     with pytest.raises(ConfigurationError, match="unexpected keyword argument 'colour'"):
-        make("guess", colour="red")
+        make("shade", colour="red")
 
 
 def test_what_is_missing_is_named(standin):
