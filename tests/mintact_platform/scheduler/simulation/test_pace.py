@@ -53,7 +53,7 @@ def test_shared_slots_bound_all_domains_together(run):
 
 
 def test_adaptive_quotas_beat_fixed_ones_when_a_domain_is_mastered(run):
-    changes = [("domains.fast.informative", [[0, 0.6], [10, 0.04]])]
+    changes = [("domains.fast.informative", [[0, 0.6], [10, 0.02]])]
     options = {"steps": 50, "train_seconds": 300.0, "changes": changes}
     (fixed,) = run(mixture="fixed", **options)
     (adaptive,) = run(mixture="adaptive", **options)
