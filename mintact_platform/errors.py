@@ -83,6 +83,10 @@ class StorageError(MintactError):
     """The run directory cannot be used as asked."""
 
 
+class WriteFailed(StorageError):
+    """The run directory cannot be written any more: the disk is full, or went away."""
+
+
 class DatabaseVersion(StorageError):
     """run.db was written by another version of the platform."""
 

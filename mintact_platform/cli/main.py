@@ -20,6 +20,7 @@ from mintact_platform.errors import (
     MintactError,
     PluginError,
     StorageError,
+    WriteFailed,
     near_match,
 )
 
@@ -71,7 +72,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if "--verbose" in words:
             raise
         print(f"mintact: {error}", file=sys.stderr)
-        return 2 if isinstance(error, BAD_INPUT) else 1
+        wrong_input = isinstance(error, BAD_INPUT) and not isinstance(error, WriteFailed)
+        return 2 if wrong_input else 1
     except KeyboardInterrupt as stop:
         print("; ".join(["mintact: interrupted", *map(str, stop.args)]), file=sys.stderr)
         return 130

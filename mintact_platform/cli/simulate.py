@@ -188,7 +188,7 @@ def _domain_row(case: Case, name: str) -> tuple[str, ...]:
 
 def _print_sweep(made: Sequence[Case]) -> None:
     keys = [override.partition("=")[0].rpartition(".")[2] for override in made[0].overrides]
-    headers = (*keys, "steps/h", "of bound", "idle", "wasted", "stale", "wait", "binds")
+    headers = (*keys, "steps/h", "of bound", "idle", "wasted", "stale", "binds")
     rows = []
     for case in made:
         values = [override.partition("=")[2] for override in case.overrides]
@@ -201,7 +201,6 @@ def _print_sweep(made: Sequence[Case]) -> None:
                 _share(case.mean(lambda r: r.trainer_idle)),
                 _share(case.mean(lambda r: r.wasted)),
                 _share(case.mean(lambda r: r.stale)),
-                f"{case.mean(lambda r: r.wait[0]):.0f} s",
                 case.results[0].binding,
             )
         )

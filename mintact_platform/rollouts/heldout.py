@@ -71,7 +71,7 @@ async def held_out(
             running = [group.create_task(one(domain, task)) for task in chosen]
         judged = [task.result() for task in running]
         live = [j for j in judged if j.live]
-        return HeldOut(sum(j.reward > 0 for j in live), len(live), len(judged) - len(live))
+        return HeldOut(sum(j.success for j in live), len(live), len(judged) - len(live))
 
     try:
         async with asyncio.TaskGroup() as group:

@@ -54,6 +54,11 @@ class Judged:
         return self.outcome.counts and self.verdict is not None and self.verdict.reward is not None
 
     @property
+    def success(self) -> bool:
+        """Whether the judge says so, whatever the reward; False when not live."""
+        return self.live and self.verdict is not None and self.verdict.label == "success"
+
+    @property
     def reward(self) -> float:
         """The judge's reward; 0.0 when not live, where nothing may read it."""
         live = self.live and self.verdict is not None and self.verdict.reward is not None

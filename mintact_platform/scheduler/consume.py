@@ -84,7 +84,7 @@ class Consumer:
         self.step, self.since_push, self.clock = step, since_push, clock
         self.pace = Pace(clock())
         self.phase = "waiting for a batch"
-        self.failed_pushes = 0
+        self.failed_pushes, self._push_error = 0, ""
 
     async def run(self) -> None:
         """Train until `trainer.steps` or until `after_step` says so."""
@@ -99,7 +99,9 @@ class Consumer:
             if await self.after_step(self.step, pushed):
                 break
         if self.since_push:
-            await self._checkpoint(await self._push(), final=True)
+            while not await self._push():
+                await asyncio.sleep(0.25)
+            await self._checkpoint(True, final=True)
 
     async def _batch(self) -> Batch:
         self.phase = "waiting for a batch"
@@ -162,14 +164,16 @@ class Consumer:
         push = await self.synchronizer.push(self.step)
         if push.error:
             self.failed_pushes += 1
-            self.say(f"push of version {push.version + 1} failed, to be retried: {push.error}")
+            if push.error != self._push_error:
+                self.say(f"push of version {push.version + 1} failed, to be retried: {push.error}")
+            self._push_error = push.error
             if self.failed_pushes >= PUSH_ATTEMPTS:
                 raise ModelServerError(
                     f"{self.failed_pushes} pushes in a row failed, the last: {push.error}",
                     next="the run can be resumed with --resume",
                 )
             return False
-        self.since_push = self.failed_pushes = 0
+        self.since_push, self.failed_pushes, self._push_error = 0, 0, ""
         self.scheduler.pushed(push.version)
         self.observers.notify("weights_synced", version=push.version)
         self.changes.tell()

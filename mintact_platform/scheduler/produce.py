@@ -72,7 +72,7 @@ class DomainTally:
     quarantined_until: float = 0.0
     filtered: int = 0
     dropped: int = 0
-    recent: deque[float] = field(default_factory=lambda: deque(maxlen=RECENT))
+    recent: deque[bool] = field(default_factory=lambda: deque(maxlen=RECENT))
     turns: deque[int] = field(default_factory=lambda: deque(maxlen=RECENT))
     masks: deque[bool] = field(default_factory=lambda: deque(maxlen=RECENT))
 
@@ -241,7 +241,7 @@ class Producer:
         tally = self.tally[domain]
         tally.masks.append(not judged.live)
         if judged.live:
-            tally.recent.append(judged.reward)
+            tally.recent.append(judged.success)
             tally.turns.append(len(judged.trajectory.turns))
 
     async def _close(self, group: OpenGroup, members: Sequence[Judged]) -> None:
@@ -280,7 +280,7 @@ class Producer:
     def _explain(self, domain: str, fate: str, reason: str, members: Sequence[Judged]) -> None:
         """Say why groups come to nothing: after the first few in a row, then ever more rarely."""
         tally = self.tally[domain]
-        solved = fate == "filtered" and any(m.reward > 0 for m in members if m.live)
+        solved = fate == "filtered" and any(m.success for m in members)
         tally.fruitless = 0 if fate == "queued" or solved else tally.fruitless + 1
         if tally.fruitless < FRUITLESS or tally.fruitless & (tally.fruitless - 1):
             return

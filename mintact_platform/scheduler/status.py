@@ -69,7 +69,7 @@ class Status:
         ]
         for name, tally in self.producer.tally.items():
             if tally.recent:
-                success = sum(r > 0 for r in tally.recent) / len(tally.recent)
+                success = sum(tally.recent) / len(tally.recent)
                 operations.append(ledger.metric("rollout/success", name, success, now))
         for name, pool in self.runtime.manager.stats().items():
             operations += [
@@ -126,7 +126,7 @@ class Status:
                 evicted=c["evicted"],
                 stale=c["stale"],
                 dropped=tally.dropped,
-                success=sum(r > 0 for r in recent) / len(recent) if recent else None,
+                success=sum(recent) / len(recent) if recent else None,
                 turns=sum(tally.turns) / len(tally.turns) if tally.turns else None,
                 masked=sum(tally.masks) / len(tally.masks) if tally.masks else None,
             )

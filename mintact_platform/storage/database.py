@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mintact_platform.errors import StorageError
+from mintact_platform.errors import StorageError, WriteFailed
 from mintact_platform.storage.connections import open_reader, open_writer
 
 Operation = Callable[[sqlite3.Connection], None]
@@ -172,4 +172,6 @@ def _apply(connection: sqlite3.Connection, write: _Write) -> bool:
 
 
 def _storage_error(error: sqlite3.Error, path: Path | None = None) -> StorageError:
-    return StorageError(f"cannot write: {error}", where="run.db" if path is None else str(path))
+    # what cannot be written is the disk's fault, what must not be is the caller's
+    kind = WriteFailed if isinstance(error, sqlite3.OperationalError) else StorageError
+    return kind(f"cannot write: {error}", where="run.db" if path is None else str(path))

@@ -5,7 +5,9 @@ from __future__ import annotations
 from mintact_platform.records.outcome import Outcome
 from mintact_platform.records.task import Task
 from mintact_platform.records.trajectory import Trajectory
-from mintact_platform.rollouts.heldout import missing_tasks
+from mintact_platform.records.verdict import Verdict
+from mintact_platform.rollouts.heldout import held_out, missing_tasks
+from mintact_platform.rollouts.rollouter import Judged
 from mintact_platform.storage import ledger
 from mintact_platform.storage.directory import RunDirectory
 
@@ -20,4 +22,34 @@ async def test_only_what_was_not_recorded_is_played_and_repeated_tasks_are_count
     assert missing_tasks(directory, wanted, step=0, label="before") == {"mobile": [two, one]}
     assert missing_tasks(directory, wanted, step=1, label="before") == wanted
     assert missing_tasks(directory, wanted, step=0, label="after") == wanted
+    directory.close()
+
+
+def test_partial_credit_is_no_success():
+    trajectory = Trajectory("t", "g", 0, 0, Task("t", "g", "web"), Outcome.COMPLETED)
+    failed, done = Verdict("failure", reward=0.4), Verdict("success", reward=0.0)
+    assert not Judged(trajectory, failed, Outcome.COMPLETED, None).success
+    assert Judged(trajectory, done, Outcome.COMPLETED, None).success
+    assert not Judged(trajectory, done, Outcome.TIMEOUT, None).success
+    assert not Judged(trajectory, None, Outcome.COMPLETED, None).success
+
+
+async def test_a_held_out_rate_counts_what_the_judge_calls_success(tmp_path):
+    directory = RunDirectory.create(tmp_path / "run", config_toml="", plugins={}, metadata={})
+    verdicts = iter([Verdict("failure", reward=0.4), Verdict("success", reward=1.0)])
+    names = iter("AB")
+
+    class Rollouts:
+        def ids(self):
+            return next(names) * 26
+
+        async def play(self, domain, task, key, *, temperature):
+            return Trajectory(key.id, "", 0, 0, task, Outcome.COMPLETED)
+
+        async def judge(self, domain, trajectory):
+            return Judged(trajectory, next(verdicts), Outcome.COMPLETED, None)
+
+    tasks = {"web": [Task(name, "goal", "web", "test") for name in "ab"]}
+    found = await held_out(Rollouts(), directory, tasks, step=0, label="before")
+    assert found["web"].rate == 0.5
     directory.close()

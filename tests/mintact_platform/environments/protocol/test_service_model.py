@@ -331,6 +331,6 @@ def test_clients_that_repeat_reorder_and_die(site_of):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(7200)
 def test_clients_that_repeat_reorder_and_die_for_long(site_of):
     check(site_of, 3000, 50)
