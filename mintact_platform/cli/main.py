@@ -9,6 +9,7 @@ import argparse
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
@@ -70,8 +71,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _dispatch(words)
     except MintactError as error:
         if "--verbose" in words:
-            raise
-        print(f"mintact: {error}", file=sys.stderr)
+            traceback.print_exc()
+        else:
+            print(f"mintact: {error}", file=sys.stderr)
         wrong_input = isinstance(error, BAD_INPUT) and not isinstance(error, WriteFailed)
         return 2 if wrong_input else 1
     except KeyboardInterrupt as stop:
@@ -84,8 +86,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except OSError as error:
         # a path that cannot be read or written: the user's to mend, not ours to trace
         if "--verbose" in words:
-            raise
-        print(f"mintact: {error.filename or ''}: {error.strerror or error}", file=sys.stderr)
+            traceback.print_exc()
+        else:
+            print(f"mintact: {error.filename or ''}: {error.strerror or error}", file=sys.stderr)
         return 2
 
 

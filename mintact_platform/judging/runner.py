@@ -82,6 +82,16 @@ class JudgeRunner:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
+    def takes_a_rollout(self) -> bool:
+        """Whether the judge can be called as one, as far as its signature tells."""
+        try:
+            inspect.signature(self._method("judge")).bind(None, None)
+        except TypeError:
+            return False
+        except ValueError:
+            return True  # it has none to look at
+        return True
+
     async def open(self) -> None:
         """Open the judge if it has something to open; done by the first judgement otherwise.
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from mintact_platform.actions.space import ActionSpace
 from mintact_platform.config import DomainSection, JudgePlugin, Plugin, RunConfig
-from mintact_platform.errors import ConfigurationError
+from mintact_platform.errors import ConfigurationError, PluginError
 from mintact_platform.judging.runner import JudgeRunner
 from mintact_platform.models.chat import ChatFormat, check_prefix, load_chat
 from mintact_platform.models.protocol import sync_modes
@@ -116,8 +116,20 @@ def _domain(name: str, section: DomainSection, registry: Registry, deadline: flo
 
 def _judge(choice: JudgePlugin, registry: Registry, where: str) -> Callable[..., Any]:
     """The judge, made once on trial: a key or a nested name that is missing is told now."""
-    target = _known("judges", choice.name, choice.params, registry)
+    try:
+        target = _known("judges", choice.name, choice.params, registry)
+    except PluginError as error:
+        raise type(error)(error.what, where=f"{where}.judge", next=error.next) from error
+    except ConfigurationError as error:
+        at = f"{where}.judge: {error.where}"
+        raise ConfigurationError(error.what, where=at, next=error.next) from error
     trial = JudgeRunner(target, name=choice.name, deadline=1.0)
+    if not trial.takes_a_rollout():
+        raise ConfigurationError(
+            f"judge {choice.name!r} cannot be called with (task, trajectory)",
+            where=f"{where}.judge",
+            next="its parameters are keyword-only: def judge(task, trajectory, *, strict=True)",
+        )
     if choice.cache and not trial.cacheable:
         raise ConfigurationError(
             f"judge {choice.name!r} does not declare its verdicts cacheable",

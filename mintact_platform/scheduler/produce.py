@@ -29,6 +29,8 @@ from mintact_platform.storage.directory import RunDirectory
 
 QUARANTINE_AFTER = 8
 QUARANTINE_SECONDS = 30.0
+UNJUDGED = 64
+"""Rollouts after which a run without any verdict ends: no judge of it works."""
 RECENT = 64
 FRUITLESS = 4
 
@@ -113,6 +115,7 @@ class Producer:
         self.say = say
         self.tally = {name: DomainTally() for name in config.domains}
         self.internal_in_row = 0
+        self.unjudged, self.judged = 0, False
         self._groups: set[asyncio.Task[None]] = set()
         self._planned: dict[str, PlannedGroup] = {}
         self._error: BaseException | None = None
@@ -240,6 +243,15 @@ class Producer:
             )
         tally = self.tally[domain]
         tally.masks.append(not judged.live)
+        self.judged = self.judged or judged.verdict is not None
+        self.unjudged += judged.outcome is Outcome.JUDGE_FAILURE
+        if self.unjudged >= UNJUDGED and not self.judged:
+            last = judged.failure.message if judged.failure is not None else ""
+            raise InternalFailures(
+                f"{self.unjudged} rollouts and not one verdict, the last: {last}",
+                where=f"domains.{domain}.judge",
+                next=f"mend it, then --resume; mintact show {self.directory.path.name}",
+            )
         if judged.live:
             tally.recent.append(judged.success)
             tally.turns.append(len(judged.trajectory.turns))

@@ -104,6 +104,7 @@ def test_verbose_shows_where_an_error_was_raised(tmp_path):
     command = [*MINTACT, "check", "missing", "--verbose"]
     result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert "Traceback" in result.stderr
+    assert result.returncode == 2
 
 
 def test_a_reader_that_goes_away_is_no_error(tmp_path):

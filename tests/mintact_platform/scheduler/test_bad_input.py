@@ -13,6 +13,14 @@ CASES = {
     "an unknown environment": ({"domains__mobile__environment": "micro/mobil"}, "micro/mobile"),
     "an unknown parameter": ({"domains__mobile__params": {"iconz": 3}}, "icons"),
     "an unknown judge": ({"domains__mobile__judge": "stat"}, "did you mean 'state'"),
+    "where an unknown judge stands": (
+        {"domains__mobile__judge": "stat"},
+        "domains.mobile.judge: no judge",
+    ),
+    "a judge that is none": (
+        {"domains__mobile__judge": "stand_ins:takes_one"},
+        "domains.mobile.judge: judge 'stand_ins:takes_one' cannot be called with (task,",
+    ),
     "an unknown preset": ({"objective__preset": "mintakt"}, "mintact"),
     "an unknown split": ({"domains__mobile__tasks": "micro/mobile:tarin"}, "split"),
     "an unknown loss": ({"objective__objective": "mintakt"}, "did you mean 'mintact'"),
@@ -71,3 +79,11 @@ def test_a_newer_database_and_a_corrupt_checkpoint_are_refused_untouched(mintact
     connection.close()
     mintact("train", path, "--resume", "trainer.steps=2")
     assert len(mintact.rows("select * from steps")) == 2
+
+
+def test_a_run_without_any_verdict_ends_with_the_judges_fault(mintact):
+    path = mintact.run_file(domains__mobile__judge="stand_ins:returns_a_number")
+    output = mintact("train", path, code=1)
+    assert "domains.mobile.judge: " in output
+    assert "not one verdict, the last: " in output
+    assert "returned int, not a Verdict" in output

@@ -213,3 +213,12 @@ async def by_words(task, view):
     """Success by what was said, so that the same words are judged the same in every run."""
     success = draw(" ".join(turn.response for turn in view.turns))[0] % 2
     return Verdict("success" if success else "failure", reward=float(success))
+
+
+def takes_one(trajectory):
+    """A judge that forgot the task."""
+
+
+def returns_a_number(task, trajectory):
+    """A judge that gives no verdict."""
+    return 1
