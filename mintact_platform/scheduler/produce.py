@@ -29,7 +29,7 @@ from mintact_platform.storage.directory import RunDirectory
 
 QUARANTINE_AFTER = 8
 QUARANTINE_SECONDS = 30.0
-UNJUDGED = 64
+UNJUDGED = 32
 """Rollouts after which a run without any verdict ends: no judge of it works."""
 RECENT = 64
 FRUITLESS = 4
