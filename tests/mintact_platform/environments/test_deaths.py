@@ -135,6 +135,7 @@ async def test_an_episode_cancelled_at_any_point_leaves_no_lease_task_or_socket(
         async def leases():
             return (await http.get("/v1/environments")).json()["leases"]
 
+        threads = threading.active_count()
         before, sockets = await leases(), len(os.listdir("/proc/self/fd"))
         n, cancelled = 1, True
         while cancelled:
@@ -147,4 +148,5 @@ async def test_an_episode_cancelled_at_any_point_leaves_no_lease_task_or_socket(
             assert len(os.listdir("/proc/self/fd")) <= sockets, f"a socket leaked at point {n}"
             n += 1
     assert n > points
-    assert threading.active_count() < 10
+    # the loop's own pool may have grown meanwhile, not with the number of points
+    assert threading.active_count() <= threads + 9

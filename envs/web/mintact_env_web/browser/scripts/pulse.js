@@ -126,9 +126,14 @@ replace(HTMLElement.prototype, "click", (original) => function () {
   return original.call(this);
 });
 
+// an image that came between a picture and the question after it is a change, though no node is
+const shown = new WeakMap();
 function images() {
   for (const image of document.images) {
-    if (image.complete || !image.src) continue;
+    if (image.complete || !image.src) {
+      if (image.src && shown.get(image) !== image.currentSrc) { shown.set(image, image.currentSrc); touch(); }
+      continue;
+    }
     if (image.loading !== "lazy") return true;
     const box = image.getBoundingClientRect();
     if (box.top < innerHeight && box.bottom > 0) return true;
