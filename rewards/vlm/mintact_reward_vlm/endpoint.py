@@ -7,18 +7,16 @@ says only whether asking again makes sense. Nothing that leaves this module hold
 from __future__ import annotations
 
 import asyncio
-import email.utils
 import json
-import math
 import os
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import httpx
 
 from mintact_platform.errors import ConfigurationError, JudgeError
 from mintact_platform.judging.errors import RetryLater, RetryNever
+from mintact_platform.models.retry import retry_after
 from mintact_platform.models.sglang import failure_text
 
 LARGEST = 4 * 2**20
@@ -153,20 +151,6 @@ class Endpoint:
         if finish == "length":
             raise JudgeError("the reply was cut off; raise max_tokens")
         return Completion(text, *counts)
-
-
-def retry_after(header: str | None, *, now: Callable[[], float] = time.time) -> float | None:
-    """Seconds that a `Retry-After` asks for, as a number or a date; None when it says nothing."""
-    if header is None:
-        return None
-    try:
-        seconds = float(header)
-    except ValueError:
-        try:
-            seconds = email.utils.parsedate_to_datetime(header).timestamp() - now()
-        except (ValueError, TypeError, OverflowError):
-            return None
-    return max(0.0, seconds) if math.isfinite(seconds) else None
 
 
 async def _bounded(response: httpx.Response) -> bytes:

@@ -9,10 +9,10 @@ import logging
 import time
 
 import pytest
-from mintact_reward_vlm.endpoint import retry_after
 from mintact_reward_vlm.vlm import Vlm
 
 from mintact_platform.errors import ConfigurationError, JudgeError
+from mintact_platform.models.retry import retry_after
 
 GOOD = '{"nonce": "NONCE", "verdict": "success", "reason": "the cart shows the cap"}'
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import base64
-import email.utils
 import json
 import os
 import random
@@ -17,6 +16,7 @@ from typing import Any
 import httpx
 
 from mintact_platform.errors import ConfigurationError, ModelServerError
+from mintact_platform.models.retry import retry_after
 from mintact_platform.models.sglang import failure_text
 
 Message = Mapping[str, Any]
@@ -230,20 +230,6 @@ def image_part(image: bytes) -> dict[str, Any]:
     """An encoded PNG, JPEG or WebP as a part of a message's content."""
     url = f"data:{_kind(image)};base64,{base64.b64encode(image).decode()}"
     return {"type": "image_url", "image_url": {"url": url}}
-
-
-def retry_after(header: str | None, *, now: Callable[[], float] = time.time) -> float | None:
-    """Seconds that a `Retry-After` asks for, as a number or a date; None when it says nothing."""
-    if header is None:
-        return None
-    try:
-        seconds = float(header)
-    except ValueError:
-        try:
-            seconds = email.utils.parsedate_to_datetime(header).timestamp() - now()
-        except (ValueError, TypeError, OverflowError):
-            return None
-    return max(0.0, seconds) if seconds == seconds else None
 
 
 def _kind(image: bytes) -> str:

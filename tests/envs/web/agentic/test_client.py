@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from mintact_env_web.agentic.answers import AnswerError, read_files, read_json
-from mintact_env_web.agentic.client import ChatModel, Endpoint, retry_after, said
+from mintact_env_web.agentic.client import ChatModel, Endpoint, said
 
 from mintact_platform.errors import ConfigurationError, ModelServerError
+from mintact_platform.models.retry import retry_after
 
 HELLO = [said("user", "hello")]
 
@@ -131,7 +132,7 @@ def test_retry_after_is_a_number_or_a_date():
     later = email.utils.formatdate(now + 30, usegmt=True)
     assert retry_after(later, now=lambda: now) == 30
     assert retry_after("-5") == 0
-    assert [retry_after(text) for text in (None, "soon", "nan", "")] == [None] * 4
+    assert [retry_after(text) for text in (None, "soon", "nan", "", "inf")] == [None] * 5
 
 
 @pytest.mark.parametrize(
