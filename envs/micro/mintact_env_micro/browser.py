@@ -32,6 +32,10 @@ QUIET = (
     "--disable-component-update",
     "--disable-sync",
 )
+BUSY = "Unable to capture screenshot"
+"""What the browser says of a page that it could not draw in time, and that is well."""
+CAPTURE_TRIES = 5
+CAPTURE_PAUSE_S = 0.2
 LAUNCH_DEADLINE_S = 60
 CLOSE_DEADLINE_S = 10
 
@@ -76,9 +80,16 @@ class View:
     async def capture(self) -> Screenshot:
         """The viewport, uint8 `[height, width, 3]`."""
         # page.screenshot waits for fonts and frames and takes several times as long
-        shot = await self.session.send(
-            "Page.captureScreenshot", {"format": "png", "optimizeForSpeed": True}
-        )
+        for tries_left in reversed(range(CAPTURE_TRIES)):
+            try:
+                shot = await self.session.send(
+                    "Page.captureScreenshot", {"format": "png", "optimizeForSpeed": True}
+                )
+                break
+            except Exception as error:  # playwright's own, which is not imported for this
+                if BUSY not in str(error) or not tries_left:
+                    raise
+                await asyncio.sleep(CAPTURE_PAUSE_S)
         image = Image.open(io.BytesIO(base64.b64decode(shot["data"])))
         return np.asarray(image.convert("RGB"))
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
-from mintact_env_micro.browser import SharedBrowser, browser_path, shared_browser
+from mintact_env_micro.browser import SharedBrowser, browser_path, open_view, shared_browser
 from mintact_env_micro.web_environment import Web
 
 from mintact_platform.errors import ConfigurationError
@@ -105,3 +105,28 @@ def test_without_a_browser_creation_fails_in_one_line_that_says_what_to_install(
         Web()
     assert "apt-get install chromium-headless-shell" in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(("refusals", "seen"), [(2, True), (99, False)])
+async def test_a_picture_that_the_browser_could_not_draw_in_time_is_asked_for_again(
+    refusals, seen, monkeypatch
+):
+    monkeypatch.setattr("mintact_env_micro.browser.CAPTURE_PAUSE_S", 0)
+    shared = SharedBrowser()
+    browser = await shared.acquire()
+    async with open_view(browser, 64, 32) as view:
+        send, left = view.session.send, [refusals]
+
+        async def busy(method, params):
+            left[0] -= 1
+            if left[0] >= 0:
+                raise RuntimeError(f"Protocol error ({method}): Unable to capture screenshot")
+            return await send(method, params)
+
+        monkeypatch.setattr(view.session, "send", busy)
+        if seen:
+            assert (await view.capture()).shape == (32, 64, 3)
+        else:
+            with pytest.raises(RuntimeError, match="Unable to capture"):
+                await view.capture()
+    await shared.release()

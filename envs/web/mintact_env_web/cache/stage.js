@@ -108,17 +108,9 @@ replace(Crypto.prototype, "randomUUID", () => function () {
   return [[0, 8], [8, 12], [12, 16], [16, 20], [20, 32]].map(([a, b]) => text.slice(a, b)).join("-");
 });
 
-// A page is at rest when it has read what it fetched, and heard what a socket will answer.
+// A page is at rest when it has heard what a socket will answer.
 // The recording says so with a message that the page does not see.
 const outstanding = (by) => window[Symbol.for("mintact")]?.outstanding(by);
-for (const name of ["text", "json", "arrayBuffer", "blob", "bytes", "formData"])
-  replace(Response.prototype, name, (original) => function () {
-    outstanding(1);
-    const read = original.call(this);
-    const done = () => outstanding(-1);
-    read.then(done, done);
-    return read;
-  });
 const RealSocket = window.WebSocket;
 function ReplayedSocket(...given) {
   if (new.target === undefined) return RealSocket(...given);

@@ -25,6 +25,7 @@ MOVING = {
     "a late picture": "<div id=b>x</div><script>b.onclick = () => { const i = new Image(); i.src = '/picture'; b.append(i) }</script>",
     "a late script": "<div id=b>x</div><script>b.onclick = () => { const s = document.createElement('script'); s.src = '/script'; document.head.append(s) }</script>",
     "a smooth scroll": "<div id=b>x</div><div style='height:4000px;background:linear-gradient(red,blue)'></div><script>b.onclick = () => scrollTo({top: 2000, behavior: 'smooth'})</script>",
+    "a slow body": "<p id=b>0</p><script>b.onclick = async () => { b.textContent = await new Response(new ReadableStream({ start(c) { setTimeout(() => { c.enqueue(new TextEncoder().encode('late')); c.close() }, 700) } })).text() }</script>",
     "a frame": "<iframe id=b src=/inner></iframe>",
     "painting that ends": "<canvas id=b width=300 height=100></canvas><script>const c = b.getContext('2d'); b.onclick = () => { let n = 0; const f = () => { c.fillRect(n * 9, 0, 8, 90); if (++n < 30) requestAnimationFrame(f) }; f() }</script>",
 }
@@ -58,6 +59,7 @@ async def test_the_same_clicks_give_the_same_pictures(visit, name):
     ("a scripted animation", "b.offsetWidth", 400),
     ("a chain of timers", "b.textContent", "5"),
     ("a slow answer", "b.textContent + b.style.color", "latered"),
+    ("a slow body", "b.textContent", "late"),
     ("a late picture", "document.images[0].complete", True),
     ("a late script", "document.body.style.background", "yellow"),
     ("a smooth scroll", "scrollY", 2000),

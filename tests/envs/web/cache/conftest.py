@@ -9,6 +9,7 @@ import json
 import random
 import struct
 import threading
+import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -74,10 +75,15 @@ const token = () => Math.random().toString(36).slice(2) + Math.random().toString
 
 
 class Site:
-    """A server that counts what it answers."""
+    """A server that counts what it answers.
+
+    Attributes:
+        pause_s: between the head and the body of an answer, and before a socket answers.
+    """
 
     def __init__(self):
         self.hits = []
+        self.pause_s = 0
         self.lists = 0
         site = self
 
@@ -90,7 +96,7 @@ class Site:
             def do_GET(self):
                 site.hits.append(f"GET {self.path}")
                 if self.headers.get("upgrade", "").lower() == "websocket":
-                    return _talk(self)
+                    return _talk(self, site)
                 return _get(self, site)
 
             def do_POST(self):
@@ -100,7 +106,7 @@ class Site:
 
             def do_PUT(self):
                 self.rfile.read(int(self.headers.get("content-length") or 0))
-                return _send(self, b"put", headers=[("access-control-allow-origin", "*")])
+                return _send(self, b"put", site=site, headers=[("access-control-allow-origin", "*")])
 
             def do_OPTIONS(self):
                 site.hits.append(f"OPTIONS {self.path}")
@@ -119,7 +125,7 @@ class Site:
         self.server.server_close()
 
 
-def _send(handler, body, kind="text/plain; charset=utf-8", status=200, headers=()):
+def _send(handler, body, kind="text/plain; charset=utf-8", status=200, headers=(), site=None):
     handler.send_response(status)
     handler.send_header("Content-Type", kind)
     if status != 204:
@@ -127,6 +133,8 @@ def _send(handler, body, kind="text/plain; charset=utf-8", status=200, headers=(
     for name, value in headers:
         handler.send_header(name, value)
     handler.end_headers()
+    if site is not None:
+        time.sleep(site.pause_s)
     handler.wfile.write(body)
 
 
@@ -152,7 +160,7 @@ def _get(handler, site):
     if parts.path == "/thanks":
         return _send(handler, b"<h1>Thank you</h1>Order 4711", "text/html")
     if parts.path == "/api":
-        return _send(handler, f"api {query['q']}".encode())
+        return _send(handler, f"api {query['q']}".encode(), site=site)
     if parts.path == "/zipped":
         return _send(handler, gzip.compress(b"unzipped"), headers=[("Content-Encoding", "gzip")])
     if parts.path == "/moved":
@@ -182,7 +190,8 @@ def _post(handler, site, body):
     return _send(handler, b"", status=204)
 
 
-def _talk(handler):
+def _talk(handler, site):
+    time.sleep(site.pause_s)
     key = handler.headers["Sec-WebSocket-Key"] + "258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
     accept = base64.b64encode(hashlib.sha1(key.encode()).digest()).decode()
     handler.send_response(101)
@@ -200,6 +209,7 @@ def _talk(handler):
         _, second = handler.rfile.read(2)
         length, mask = second & 127, handler.rfile.read(4)
         data = handler.rfile.read(length)
+        time.sleep(site.pause_s)
         ask = json.loads(bytes(b ^ mask[i % 4] for i, b in enumerate(data)))["ask"]
         say(f"{ask}=9")
         say("end")

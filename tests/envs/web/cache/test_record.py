@@ -35,6 +35,19 @@ async def test_every_request_of_every_visit_is_recorded_in_order(shop):
     assert all(entry.response is not None for entry in first)
 
 
+async def test_a_site_that_takes_its_time_over_bodies_and_sockets_is_recorded_whole(
+    browser, site, folder, script
+):
+    site.pause_s = 0.7
+    private = [f"localhost:{site.port}"]
+    recorded = await record(site.url, folder / "slow", script=script, private=private, settle_s=30)
+    for visit in (0, 1):
+        asked = [url.partition("?")[0] for url in urls(recorded.site, visit)]
+        assert asked[-1] == "GET /thanks"
+        assert asked.count("POST /telemetry/click") == 2
+    assert recorded.misses == ()
+
+
 async def test_what_changes_between_visits_is_learnt(shop):
     endpoint = f"GET 127.0.0.1:{shop.live.port}/api"
     assert shop.site.rules.learnt == {endpoint: ("mood",)}

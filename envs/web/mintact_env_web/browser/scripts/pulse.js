@@ -4,9 +4,10 @@ const SHORT_MS = 500;
 const DEEP = 6;
 const LEAVING_MS = 4000;
 const COMING_MS = 1000;
+const ANSWER_MS = 2000;
 const clock = performance.now.bind(performance);
 const DOCUMENT = performance.timeOrigin;
-const state = { changed: clock(), leaving: 0, coming: 0, painted: -1e6, fetches: 0, timers: new Map(), frames: new Set(), loads: new Set(), depth: 0 };
+const state = { changed: clock(), leaving: 0, coming: 0, painted: -1e6, fetches: 0, timers: new Map(), frames: new Set(), loads: new Set(), asked: new Map(), depth: 0 };
 const roots = new WeakMap();
 const touch = () => { state.changed = clock(); };
 
@@ -74,18 +75,53 @@ replace(window, "requestAnimationFrame", (original) => function (work) {
 replace(window, "cancelAnimationFrame", (original) => function (id) { state.frames.delete(id); return original(id); });
 
 function settled() { state.fetches -= 1; touch(); }
-replace(window, "fetch", (original) => function (...args) {
+function outstand(answer) {
   state.fetches += 1;
   touch();
-  const answer = original(...args);
   answer.then(settled, settled);
   return answer;
-});
+}
+replace(window, "fetch", (original) => function (...args) { return outstand(original(...args)); });
+// an answer has come when its body has; one that is read piece by piece may never end
+for (const name of ["arrayBuffer", "blob", "bytes", "formData", "json", "text"])
+  replace(Response.prototype, name, (original) => function () { return outstand(original.call(this)); });
 replace(XMLHttpRequest.prototype, "send", (original) => function (...args) {
   state.fetches += 1;
   touch();
   this.addEventListener("loadend", settled, { once: true });
   try { return original.apply(this, args); } catch (error) { settled(); throw error; }
+});
+
+// a socket is waited for until it is open, and until it answers what was said to it, if it ever does
+const mute = new WeakSet();
+const Socket = window.WebSocket;
+if (typeof Socket === "function") {
+  window.WebSocket = new Proxy(Socket, { construct(target, args, as) {
+    const socket = Reflect.construct(target, args, as);
+    state.fetches += 1;
+    touch();
+    let opening = true;
+    const opened = () => { if (opening) { opening = false; settled(); } };
+    for (const kind of ["open", "error", "close"]) socket.addEventListener(kind, opened);
+    socket.addEventListener("message", () => { state.asked.delete(socket); touch(); });
+    return socket;
+  } });
+  replace(Socket.prototype, "send", (original) => function (...args) {
+    original.apply(this, args);
+    if (!mute.has(this)) state.asked.set(this, clock());
+    touch();
+  });
+}
+function unanswered(now) {
+  for (const [socket, asked] of state.asked) {
+    if (socket.readyState === 1 && now - asked < ANSWER_MS) continue;
+    if (socket.readyState === 1) mute.add(socket);
+    state.asked.delete(socket);
+  }
+  return state.asked.size > 0;
+}
+replace(window.ServiceWorkerContainer?.prototype, "register", (original) => function (...args) {
+  return outstand(original.apply(this, args));
 });
 
 replace(Element.prototype, "attachShadow", (original) => function (options) {
@@ -165,7 +201,7 @@ function pulse() {
   let loading = document.readyState !== "complete" || (state.leaving && now - state.leaving < LEAVING_MS);
   for (const node of state.loads) if (!node.isConnected) state.loads.delete(node);
   let busy = state.fetches > 0 || state.timers.size > 0 || state.loads.size > 0
-    || (state.coming && now - state.coming < COMING_MS) || document.fonts?.status === "loading" || images();
+    || (state.coming && now - state.coming < COMING_MS) || document.fonts?.status === "loading" || images() || unanswered(now);
   let painted = state.frames.size > 0 ? 0 : now - state.painted;
   let quiet = now - state.changed;
   let copied = window[KEY].takeCopied?.() ?? null;
