@@ -7,7 +7,7 @@ import gc
 import random
 import resource
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -117,34 +117,49 @@ async def running(path: Path, active: int, step_seconds: float) -> AsyncIterator
         }
     )
     directory = RunDirectory.create(path, config_toml="", plugins={}, metadata={})
-    scheduler = Scheduler(config.quotas, max_staleness=64)
     rollouter = SleepingRollouter(active, step_seconds)
+    tasks = {d: [Task(f"{d}-{n}", "open the mail", d) for n in range(200)] for d in DOMAINS}
+    try:
+        async with producing(config, directory, rollouter, tasks) as scheduler:
+            yield {"scheduler": scheduler, "rollouter": rollouter, "directory": directory}
+    finally:
+        directory.close()
+
+
+@asynccontextmanager
+async def producing(
+    config: configuration.RunConfig,
+    directory: RunDirectory,
+    rollouter: Any,
+    tasks: Mapping[str, Sequence[Task]],
+) -> AsyncIterator[Scheduler]:
+    """A producer of groups and a trainer that trains at once."""
+    scheduler = Scheduler(config.quotas, max_staleness=64)
     changes = Changes()
     unused: Any = SimpleNamespace(notify=lambda *a, **k: None, blame=lambda *a: None)
-    tasks = {d: [Task(f"{d}-{n}", "open the mail", d) for n in range(200)] for d in DOMAINS}
     producer = Producer(
         config,
         scheduler,
-        rollouter,  # type: ignore[arg-type]
+        rollouter,
         directory,
         streams={d: TaskStream(some, seed=0) for d, some in tasks.items()},
         hooks=Registry.discover().manager.hook,
         observers=unused,
         changes=changes,
     )
-    run = {"scheduler": scheduler, "rollouter": rollouter, "directory": directory}
-    producing = asyncio.create_task(producer.run())
-    training = asyncio.create_task(train(scheduler, directory, changes))
+    work = [
+        asyncio.create_task(producer.run()),
+        asyncio.create_task(train(scheduler, directory, changes)),
+    ]
     try:
-        yield run
-        for task in (producing, training):
+        yield scheduler
+        for task in work:
             if task.done():
                 task.result()
     finally:
-        for task in (producing, training):
+        for task in work:
             task.cancel()
-        await asyncio.gather(producing, training, return_exceptions=True)
-        directory.close()
+        await asyncio.gather(*work, return_exceptions=True)
 
 
 async def train(scheduler: Scheduler, directory: RunDirectory, changes: Changes) -> None:

@@ -13,11 +13,13 @@ import asyncio
 import json
 import os
 import platform
+import subprocess
+import sys
 import tempfile
 import time
 import tracemalloc
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import load as loads
 from rich.console import Console
@@ -62,10 +64,12 @@ def main() -> None:
             )
         )
         idle = asyncio.run(sleepers(options.rollouts, 5.0, seconds / 2))
+    console.print("the same with transports", style="dim")
+    whole = transports(64 if options.quick else options.rollouts, seconds)
     event = event_cost(8 if options.quick else 30)
     trajectory = queued_bytes()
-    goals = _goals(seen, idle, event, trajectory)
-    tables = [_load(seen, idle, event, trajectory), _reached(goals)]
+    goals = _goals(seen, idle, trajectory, whole)
+    tables = [_load(seen, idle, event, trajectory), _transports(whole), _reached(goals)]
     for table in tables:
         _show(console, table)
     console.print(_machine())
@@ -76,6 +80,7 @@ def main() -> None:
         "sleepers_cpu_share": idle,
         "us_an_event": 1e6 * event,
         "bytes_a_trajectory": trajectory,
+        "transports": whole,
         "goals": [{**goal._asdict(), "met": goal.met} for goal in goals],
     }
     options.json.parent.mkdir(parents=True, exist_ok=True)
@@ -112,6 +117,15 @@ async def sleepers(count: int, step_seconds: float, seconds: float) -> float:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
     return share
+
+
+def transports(rollouts: int, seconds: float) -> dict[str, Any]:
+    """The whole process, in a process: see `transports.py`."""
+    script = Path(__file__).with_name("transports.py")
+    command = [sys.executable, str(script), f"--rollouts={rollouts}", f"--seconds={seconds}"]
+    output = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+    seen: dict[str, Any] = json.loads(output.splitlines()[-1])
+    return seen
 
 
 def event_cost(steps: int) -> float:
@@ -157,11 +171,15 @@ def queued_bytes(groups: int = 100, members: int = 8) -> float:
     return size / (groups * members)
 
 
-def _goals(seen: loads.Load, idle: float, event: float, trajectory: float) -> list[Goal]:
+def _goals(seen: loads.Load, idle: float, trajectory: float, whole: dict[str, Any]) -> list[Goal]:
     share = seen.cpu / seen.seconds
     return [
         Goal(f"% of a core, bookkeeping at {seen.rollouts:.0f} rollouts", 100 * (share - idle), 5),
-        Goal("% of a core, the process without transports", 100 * share, 100),
+        Goal(
+            f"% of a core, the process with transports at {whole['rollouts']:.0f} rollouts",
+            100 * whole["cpu_share"],
+            100,
+        ),
         Goal("ms a database write held the loop at most, processor time", max(seen.writes_cpu), 5),
         Goal("KB a queued trajectory of 30 turns", trajectory / 1000, 50),
     ]
@@ -184,6 +202,19 @@ def _load(seen: loads.Load, idle: float, event: float, trajectory: float) -> Tab
         ("a queued trajectory of 30 turns", f"{trajectory / 1000:.2f} KB"),
     ]  # fmt: skip
     return Table("The scheduler process, rollouts with steps of 5 s", ("what", "seen"), rows)
+
+
+def _transports(whole: dict[str, Any]) -> Table:
+    late = " / ".join(f"{ms:.1f}" for ms in whole["late_ms"])
+    rows = [
+        ("rollouts at once", f"{whole['rollouts']:.0f}"),
+        ("generations and steps a second", f"{whole['steps'] / whole['seconds']:.0f}"),
+        ("trajectories recorded a minute", f"{60 * whole['trajectories'] / whole['seconds']:.0f}"),
+        ("share of a core", f"{100 * whole['cpu_share']:.0f} %"),
+        ("a turn", f"{1e3 * whole['cpu_share'] * whole['seconds'] / whole['steps']:.2f} ms"),
+        ("loop late, p50 / p99 / most", f"{late} ms"),
+    ]
+    return Table("With leases, generations and records", ("what", "seen"), rows)
 
 
 def _reached(goals: list[Goal]) -> Table:
