@@ -18,7 +18,7 @@ export OMP_NUM_THREADS := 1
 export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test test-slow lint types docs bench clean machine
+.PHONY: help quickstart test test-runs test-slow lint types docs bench clean machine
 
 help: ## what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -28,6 +28,9 @@ quickstart: machine $(READY) ## train a tiny model on four domains on this machi
 
 test: lint types ## lint, types, the default suite, wheels outside the checkout
 	python -m pytest --numprocesses=2 --dist=loadfile
+
+test-runs: machine $(READY) ## whole runs, storms, installations: what takes minutes each
+	python -m pytest -m "runs and not slow" --numprocesses=2 --dist=loadfile
 
 test-slow: machine $(READY) ## the long runs: learning on three seeds, kills, soak
 	python -m pytest -m slow --timeout=3600

@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import pytest
 
+pytestmark = pytest.mark.runs
+
 KINDS = {"environment": "orchid/say", "judge": "orchid/brief", "objective": "orchid/cispo"}
 USED = {
     # what only the plugin itself can have left in a run

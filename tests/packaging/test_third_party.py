@@ -6,6 +6,8 @@ import sqlite3
 import textwrap
 from pathlib import Path
 
+import pytest
+
 SCRIPT = """
 import asyncio
 from pathlib import Path
@@ -114,6 +116,7 @@ max_turns = 2
 """
 
 
+@pytest.mark.runs
 def test_a_real_run_trains_on_the_installed_environment_and_loss_by_name(installed, tmp_path):
     (tmp_path / "run.toml").write_text(RUN)
     modules = Path(__file__).parents[1] / "mintact_platform" / "scheduler" / "modules"

@@ -14,6 +14,8 @@ import pytest
 
 from mintact_platform.evaluation.statistics import wilson
 
+pytestmark = pytest.mark.runs
+
 ROOT = Path(__file__).resolve().parents[2]
 QUICKSTART = ROOT / "docs" / "quickstart"
 STAND_INS = ROOT / "tests" / "mintact_platform" / "scheduler" / "modules"

@@ -99,6 +99,7 @@ async def test_a_server_that_refuses_is_left_out_and_said_so_once(
         await nowhere.start()
 
 
+@pytest.mark.runs
 async def test_the_leases_of_a_killed_server_move_while_a_rollout_still_thinks(
     make, start_server, server, task
 ):
@@ -132,6 +133,7 @@ async def test_the_leases_of_a_killed_server_move_while_a_rollout_still_thinks(
         await play(lease, task)
 
 
+@pytest.mark.runs
 async def test_a_server_that_comes_back_gets_leases_again(make, start_server, server):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]

@@ -58,6 +58,7 @@ def test_without_a_browser_a_web_domain_is_refused_with_what_to_install(mintact)
     assert not mintact.run.exists()
 
 
+@pytest.mark.runs
 def test_a_newer_database_and_a_corrupt_checkpoint_are_refused_untouched(mintact):
     path = mintact.run_file(trainer__steps=1)
     mintact("train", path)
@@ -81,6 +82,7 @@ def test_a_newer_database_and_a_corrupt_checkpoint_are_refused_untouched(mintact
     assert len(mintact.rows("select * from steps")) == 2
 
 
+@pytest.mark.runs
 def test_a_run_without_any_verdict_ends_with_the_judges_fault(mintact):
     path = mintact.run_file(domains__mobile__judge="stand_ins:returns_a_number")
     output = mintact("train", path, code=1)

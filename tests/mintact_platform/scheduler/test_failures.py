@@ -8,6 +8,8 @@ import pytest
 
 from mintact_platform.storage.trajectories import load_arrays
 
+pytestmark = pytest.mark.runs
+
 COUNTING = ("completed", "max_turns", "agent_error")
 
 # fault by domain, and the outcome and phase it must end as

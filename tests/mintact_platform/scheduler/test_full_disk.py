@@ -9,6 +9,8 @@ import pytest
 
 from mintact_platform.storage import checkpoints
 
+pytestmark = pytest.mark.runs
+
 
 def test_a_checkpoint_that_does_not_fit_costs_the_run_nothing(
     mintact, ledger_of, same_as_recomputed

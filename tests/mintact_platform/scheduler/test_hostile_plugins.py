@@ -23,6 +23,8 @@ from dataclasses import replace
 
 import pytest
 
+pytestmark = pytest.mark.runs
+
 NAMED = "from mintact_platform import hookimpl\n"
 PASSIVE = {
     "acme-broken": "import no_such_module",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+pytestmark = pytest.mark.runs
+
 BROKEN = {
     "stand_ins:ForgetsTemperature": ("temperature", "before temperature"),
     "stand_ins:ForgetsPush": ("weight push", "still serves the old ones"),

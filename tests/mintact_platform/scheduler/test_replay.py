@@ -13,6 +13,7 @@ from mintact_platform.errors import ConfigurationError
 from mintact_platform.scheduler.replay import other_section
 
 
+@pytest.mark.runs
 def test_a_replay_repeats_the_run_and_measures_another_loss_beside_it(mintact, monkeypatch, capsys):
     path = mintact.run_file(
         "mobile", "desktop", sync__every=2, trainer__steps=3, trainer__updates=2

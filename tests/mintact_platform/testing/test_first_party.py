@@ -17,6 +17,8 @@ from mintact_platform.testing import (
     check_objective,
 )
 
+pytestmark = pytest.mark.runs
+
 
 def bare(kind):
     """Names without a namespace are the platform's own."""

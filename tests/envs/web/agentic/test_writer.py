@@ -15,7 +15,7 @@ from mintact_env_web.agentic.writer import read_answer, write_sites
 
 from mintact_platform.errors import ModelServerError
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = [pytest.mark.runs, pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 QUICK = Limits(random_steps=3, settle_s=1.0)
 
 

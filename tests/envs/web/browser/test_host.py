@@ -254,6 +254,7 @@ async def test_a_browser_without_network_shows_routed_pages_and_reaches_nothing(
     assert left(temporary) == []
 
 
+@pytest.mark.runs
 @pytest.mark.browser
 async def test_fifty_episodes_with_kills_leak_nothing(started, gone, temporary):
     several = [environment() for _ in range(4)]

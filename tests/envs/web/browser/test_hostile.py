@@ -10,7 +10,7 @@ from mintact_env_web.browser import frames, hands, memory
 
 from mintact_platform.errors import EnvironmentFailure
 
-pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
+pytestmark = [pytest.mark.runs, pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 BOUND_S = 15
 
 

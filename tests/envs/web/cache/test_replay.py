@@ -82,6 +82,7 @@ async def test_redirects_lead_where_they_led_and_back(shop, replay, script):
     assert await one.page.inner_text("h1") == "Thank you"
 
 
+@pytest.mark.runs
 async def test_twenty_replays_give_the_same_pictures_and_send_no_packet(shop, replay, script, trap):
     async def pictures():
         one = await replay(shop.folder, script)

@@ -11,6 +11,8 @@ from mintact_platform.environments.client.lease import Lease
 from mintact_platform.errors import EnvironmentFailure, MintactError
 from mintact_platform.records.task import Task
 
+pytestmark = pytest.mark.runs
+
 LONG = 60.0
 COUNT = {"name": "count", "arguments": {}}
 TASK = Task("t", "survive", "web")
