@@ -339,8 +339,12 @@ def read(path: Path, overrides: Sequence[str] = (), *, what: str = "run file") -
         raise ConfigurationError(f"not valid TOML: {error}", where=str(path)) from None
     except OSError as error:
         raise ConfigurationError(f"cannot be read: {error.strerror}", where=str(path)) from None
-    for override in overrides:
+    known = set(_tables(values, "domains"))
+    # a plugin's name first: its parameters are those that come with it
+    for override in sorted(overrides, key=lambda text: not _key_of(text).endswith(".name")):
         apply_override(values, override)
+    for override in overrides:
+        _refuse_new_domain(values, known, override)
     return values
 
 
@@ -362,7 +366,10 @@ def dump(config: RunConfig) -> str:
 
 
 def apply_override(values: dict[str, Any], override: str) -> None:
-    """Put one `key=value` into values that were read from TOML."""
+    """Put one `key=value` into values that were read from TOML.
+
+    Another `name` of a plugin leaves the parameters of the one before behind.
+    """
     key, separator, text = override.partition("=")
     if not separator or not key:
         raise ConfigurationError(
@@ -380,7 +387,31 @@ def apply_override(values: dict[str, Any], override: str) -> None:
         target = target.setdefault(part, {})
         if not isinstance(target, dict):
             raise ConfigurationError(f"{part!r} holds a value, not a section", where=override)
+    if last == "name" and "params" in target and target.get("name") != value:
+        del target["params"]
     target[last] = value
+
+
+def _key_of(override: str) -> str:
+    return override.partition("=")[0].strip()
+
+
+def _tables(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    section = values.get(name)
+    return section if isinstance(section, Mapping) else {}
+
+
+def _refuse_new_domain(values: Mapping[str, Any], known: set[str], override: str) -> None:
+    """An override may describe a whole domain, but not a detail of one that there is not."""
+    section, _, rest = _key_of(override).partition(".")
+    domain = rest.partition(".")[0]
+    if section != "domains" or not domain or domain in known:
+        return
+    added = _tables(values, "domains").get(domain)
+    if isinstance(added, Mapping) and "environment" not in added:
+        raise ConfigurationError(
+            f"no domain {domain!r}", where=override, next=near_match(domain, sorted(known))
+        )
 
 
 def first_mistake(
