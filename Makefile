@@ -10,6 +10,7 @@ TORCH := $(shell sed -n 's/^\(torch==.*\)/\1/p' requirements-dev.txt)
 PROJECTS := pyproject.toml $(wildcard envs/*/pyproject.toml rewards/*/pyproject.toml \
   algorithms/*/pyproject.toml plugins/*/pyproject.toml)
 READY := $(if $(MINTACT_VENV),,.venv/.ready)
+SGLANG_VENV ?= .sglang-venv
 BENCHMARKS := $(wildcard benchmarks/*.py benchmarks/*/run.py)
 SOURCES := mintact_platform envs rewards algorithms plugins tests benchmarks
 
@@ -18,7 +19,7 @@ export OMP_NUM_THREADS := 1
 export PATH := $(abspath $(BIN)):$(PATH)
 
 .DEFAULT_GOAL := help
-.PHONY: help quickstart test test-runs test-slow lint types docs bench clean machine
+.PHONY: help quickstart test test-runs test-slow lint types docs bench sglang-venv clean machine
 
 help: ## what there is
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -30,7 +31,7 @@ test: lint types ## lint, types, the default suite, wheels outside the checkout
 	python -m pytest --numprocesses=2 --dist=loadfile
 
 test-runs: machine $(READY) ## whole runs, storms, installations: what takes minutes each
-	python -m pytest -m "runs and not slow" --numprocesses=2 --dist=loadfile
+	python -m pytest -m "runs and not slow and not real_sglang" --numprocesses=2 --dist=loadfile
 
 test-slow: machine $(READY) ## the long runs: learning on three seeds, kills, soak
 	python -m pytest -m slow --timeout=3600
@@ -47,6 +48,9 @@ docs: machine $(READY) ## the manual, in build/site
 
 bench: machine $(READY) ## the measured claims
 	@for file in $(BENCHMARKS); do echo "== $$file"; python "$$file" || exit 1; done
+
+sglang-venv: machine ## SGLang on a CPU, in an environment of its own: five minutes, 3.5 GB
+	sh plugins/sglang/cpu/make-venv.sh "$(SGLANG_VENV)" "$(PYTHON)"
 
 machine:
 	@sh docs/quickstart/machine.sh $(PYTHON)

@@ -33,13 +33,22 @@ def register_action_spaces() -> Targets:
 @hookimpl
 def register_chat_formats() -> Targets:
     """Append-only chat formats."""
-    return {"qwen3-vl": "mintact_platform.models.chat:Qwen3VLChat"}
+    families = "mintact_platform.models.chat_families"
+    return {
+        "qwen3-vl": "mintact_platform.models.chat:Qwen3VLChat",
+        "qwen3": f"{families}:Qwen3Chat",
+        "qwen2.5-vl": f"{families}:Qwen25VLChat",
+        "smolvlm": f"{families}:SmolVLMChat",
+    }
 
 
 @hookimpl
 def register_demonstrations() -> Targets:
     """Supervised episodes."""
-    return {"episodes": "mintact_platform.datasets.saved:episodes"}
+    return {
+        "episodes": "mintact_platform.datasets.saved:episodes",
+        "rollouts": "mintact_platform.datasets.rollouts:rollouts",
+    }
 
 
 @hookimpl

@@ -86,7 +86,10 @@ def register_flow_controls() -> Targets:
 
 @hookspec
 def register_rollout_engines() -> Targets:
-    """A `RolloutEngine`: starts or attaches to model servers and moves weights to them."""
+    """A `RolloutEngine`: starts or attaches to model servers and moves weights to them.
+
+    Or a `MessageEngine`, which answers in text: for teachers and evaluation.
+    """
 
 
 @hookspec

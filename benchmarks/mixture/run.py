@@ -31,7 +31,7 @@ DOMAINS = ("mobile", "desktop", "web", "tools")
 FASTEST = 0.5
 """Seconds of a step of the fastest domain; each next one takes twice as long."""
 QUOTA = 2
-WITHOUT = {"fill": "fifo", "flow_control": "none"}
+WITHOUT = {"fill": "fifo", "flow_control": "none", "eviction": "oldest"}
 
 
 def main() -> None:

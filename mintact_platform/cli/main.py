@@ -32,6 +32,7 @@ VERBS = {
     "train": "train a policy by asynchronous RL over the run file's domains",
     "sft": "fine-tune a policy on demonstrations before RL",
     "eval": "measure held-out success per domain, with intervals",
+    "rollout": "collect trajectories with any engine: a teacher's, to learn from",
     "play": "act in an environment yourself, as the agent does, in a browser page",
     "serve": "serve environments to runs on other machines, or to curl",
     "simulate": "size a run before renting it: idle time, waste and what binds, on virtual time",

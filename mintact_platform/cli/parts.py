@@ -83,6 +83,12 @@ PARTS = (
         ("torch", "transformers", "safetensors"),
     ),
     Part(
+        "mintact-plugin-openai",
+        "plugins/openai",
+        'rollout engine "openai": any OpenAI-compatible endpoint as a teacher or for evaluation',
+        ("openai",),
+    ),
+    Part(
         "mintact-plugin-openenv",
         "plugins/openenv",
         "any OpenEnv server as an environment",
@@ -129,6 +135,7 @@ LIBRARIES = {
     "transformers": "the models of mintact-plugin-torch",
     "playwright": "driving the browser of web environments",
     "mcp": "mintact-plugin-mcp",
+    "openai": "mintact-plugin-openai",
     "openenv-core": "serving OpenEnv environments; mintact-plugin-openenv needs only a URL",
     "verifiers": "mintact-plugin-verifiers",
     "verl": "mintact-plugin-verl",

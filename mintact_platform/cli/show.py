@@ -147,6 +147,8 @@ def _show_trajectory(history: History, id: str, *, as_json: bool) -> None:
     print(f"{trajectory.id} · {trajectory.task.domain} · {trajectory.task.id}")
     print(f"goal: {trajectory.task.goal}")
     print(f"outcome: {rollout.outcome}, {len(trajectory.turns)} turns, {trajectory.tokens} tokens")
+    if trajectory.chat is not None:
+        print(f"used: {trajectory.chat.usage}")
     if rollout.verdict:
         print(f"judge: {rollout.verdict.label} ({rollout.verdict.reason or rollout.verdict.judge})")
     if failure := rollout.failure or trajectory.failure:

@@ -73,7 +73,7 @@ def save(
         "outcome": str(trajectory.outcome),
         "state_check": None if check is None else asdict(check),
         "verdict": None if verdict is None else verdict.to_json(),
-        "turns": list(_turns(trajectory, tools)),
+        "turns": list(rows_of_turns(trajectory, tools)),
         "extra": dict(extra or {}),
     }
     _append(path, json.dumps(row, ensure_ascii=False).encode())
@@ -174,9 +174,10 @@ def demonstration_of(row: Row, images: ImageStore) -> Demonstration:
     )
 
 
-def _turns(
+def rows_of_turns(
     trajectory: Trajectory, tools: Sequence[tuple[Mapping[str, Any], ...]]
 ) -> Iterator[dict[str, Any]]:
+    """The turns of an episode as they are saved; the goal stands apart."""
     goal = trajectory.task.goal
     for turn, callable_now in zip(trajectory.turns, tools, strict=True):
         text = turn.observation

@@ -170,6 +170,8 @@ class _Drawing:
         return StoredImage(str(len(self.pixels) - 1), "", wide, high)
 
     def _guide(self, response: Sequence[int], focus: Focus, start: int) -> list[Guidance]:
+        if not self.renderer.vision.regular:
+            return []
         place = locate(self.renderer.chat, response, focus.word)
         image = len(self.pixels) - 1
         cell = self.renderer.vision.factor

@@ -7,9 +7,9 @@ deletes earlier thinking), so the layout is ours: Qwen's markers, nothing ever r
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 from tokenizers import Tokenizer
 
@@ -17,6 +17,10 @@ from mintact_platform.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from mintact_platform.registry.names import Registry
+
+
+NO_IMAGE = -1
+"""Placeholder of a format without images: no token has this id."""
 
 
 @runtime_checkable
@@ -27,7 +31,7 @@ class ChatFormat(Protocol):
     the sampled ids, `close_assistant` of them.
 
     Attributes:
-        image_id: the placeholder of an image.
+        image_id: the placeholder of an image; `NO_IMAGE` in a format without images.
         end_id: ends the assistant's turn.
         reserved_ids: ids a response may never hold: vision placeholders, other turn markers.
         stop_ids: `end_id` and the reserved ids; where generation stops.
@@ -63,52 +67,36 @@ class ChatFormat(Protocol):
         ...
 
 
-class Qwen3VLChat:
-    r"""Qwen's layout, `<|im_start|>role\n…<|im_end|>\n`, thinking kept.
+class MarkedText:
+    """Text between special tokens: what the formats of all model families share.
 
     Special tokens written out inside a text (`<|im_end|>` on a web page) are encoded as plain
     text: nothing an environment shows can open or close a turn. For that the tokenizer is set to
     encode special tokens as text; give this object its own.
 
     Args:
-        tokenizer: with Qwen's special tokens.
+        tokenizer: of the model.
+        end: the token that ends a turn.
 
     Raises:
         ConfigurationError: naming a special token the tokenizer lacks.
+
+    Attributes:
+        name: the format's registered name.
     """
 
-    def __init__(self, tokenizer: Tokenizer) -> None:
+    name: ClassVar[str]
+    image_id: int
+    reserved_ids: tuple[int, ...]
+    stop_ids: tuple[int, ...]
+
+    def __init__(self, tokenizer: Tokenizer, end: str) -> None:
         self._tokenizer = tokenizer
         tokenizer.encode_special_tokens = True
         tokenizer.no_truncation()
         tokenizer.no_padding()
-        self._start = self._special("<|im_start|>")
-        self._image = [
-            self._special(f"<|{n}|>") for n in ("vision_start", "image_pad", "vision_end")
-        ]
-        self.end_id = self._special("<|im_end|>")
-        self.image_id = self._image[1]
-        others = (tokenizer.token_to_id(name) for name in _OTHER_RESERVED)
-        found = {self._start, *self._image, *(i for i in others if i is not None)}
-        self.reserved_ids = tuple(sorted(found))
-        self.stop_ids = (self.end_id, *self.reserved_ids)
+        self.end_id = self.special(end)
         self._newline = self.encode("\n")
-        self._generate = [self._start, *self.encode("assistant\n")]
-
-    def begin(self, system: str) -> list[int]:
-        """The system message with its end."""
-        return [self._start, *self.encode(f"system\n{system}"), self.end_id, *self._newline]
-
-    def user(self, text: str, images: int) -> list[int]:
-        """One user message, images before text, and the assistant's opening."""
-        head = [*self.encode("user\n"), *self._image * images, *self.encode(text)]
-        body = head if images else self.encode(f"user\n{text}")
-        return [self._start, *body, self.end_id, *self._newline, *self._generate]
-
-    def close_assistant(self, ids: Sequence[int]) -> list[int]:
-        """The end of turn if the sampled ids lack it, and the line break after it."""
-        ended = len(ids) > 0 and int(ids[-1]) == self.end_id
-        return [*([] if ended else [self.end_id]), *self._newline]
 
     def encode(self, text: str) -> list[int]:
         """A text alone, special tokens in it as plain text."""
@@ -123,18 +111,70 @@ class Qwen3VLChat:
         last = len(ids) - 1 if len(ids) and int(ids[-1]) in self.stop_ids else len(ids)
         return self.decode(ids[:last])
 
-    def _special(self, name: str) -> int:
+    def close_assistant(self, ids: Sequence[int]) -> list[int]:
+        """The end of turn if the sampled ids lack it, and the line break after it."""
+        ended = len(ids) > 0 and int(ids[-1]) == self.end_id
+        return [*([] if ended else [self.end_id]), *self._newline]
+
+    def special(self, name: str) -> int:
+        """The id of a special token.
+
+        Raises:
+            ConfigurationError: when the tokenizer lacks it.
+        """
         index = self._tokenizer.token_to_id(name)
         if index is None:
             raise ConfigurationError(
                 f"the tokenizer has no {name!r}",
-                where="chat format qwen3-vl",
-                next="use the tokenizer.json of a Qwen-VL model or add the token to yours",
+                where=f"chat format {self.name}",
+                next="use the tokenizer.json of a model of this family or add the token to yours",
             )
         return int(index)
 
+    def reserve(self, ids: Iterable[int], names: Iterable[str]) -> None:
+        """Set `reserved_ids` and `stop_ids`: these ids, and those of the names there are."""
+        others = (self._tokenizer.token_to_id(name) for name in names)
+        self.reserved_ids = tuple(sorted({*ids, *(i for i in others if i is not None)}))
+        self.stop_ids = (self.end_id, *self.reserved_ids)
 
-_OTHER_RESERVED = ("<|endoftext|>", "<|vision_pad|>", "<|video_pad|>")
+
+class Qwen3VLChat(MarkedText):
+    r"""Qwen's layout, `<|im_start|>role\n…<|im_end|>\n`, thinking kept.
+
+    Args:
+        tokenizer: with Qwen's special tokens; give this object its own.
+
+    Raises:
+        ConfigurationError: naming a special token the tokenizer lacks.
+    """
+
+    name = "qwen3-vl"
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        super().__init__(tokenizer, "<|im_end|>")
+        self._start = self.special("<|im_start|>")
+        self._image = self._placeholder()
+        self.image_id = self._image[1] if self._image else NO_IMAGE
+        self.reserve((self._start, *self._image), _OTHER_RESERVED)
+        self._generate = [self._start, *self.encode("assistant\n")]
+
+    def begin(self, system: str) -> list[int]:
+        """The system message with its end."""
+        return [self._start, *self.encode(f"system\n{system}"), self.end_id, *self._newline]
+
+    def user(self, text: str, images: int) -> list[int]:
+        """One user message, images before text, and the assistant's opening."""
+        head = [*self.encode("user\n"), *self._image * images, *self.encode(text)]
+        body = head if images else self.encode(f"user\n{text}")
+        return [self._start, *body, self.end_id, *self._newline, *self._generate]
+
+    def _placeholder(self) -> list[int]:
+        """What stands for an image; the middle id is expanded."""
+        return [self.special(name) for name in _VISION]
+
+
+_VISION = ("<|vision_start|>", "<|image_pad|>", "<|vision_end|>")
+_OTHER_RESERVED = ("<|endoftext|>", "<|vision_pad|>", "<|video_pad|>", *_VISION)
 
 
 def load_chat(name: str, model_path: Path, registry: Registry) -> ChatFormat:
@@ -170,12 +210,13 @@ def check_prefix(chat: ChatFormat) -> None:
         ConfigurationError: saying which turn breaks the property.
     """
     replies = [chat.encode(reply) for reply in _PROBE_REPLIES]
+    images = _PROBE_IMAGES if chat.image_id != NO_IMAGE else (0,) * len(replies)
     before: list[int] = []
     for turns in range(len(replies) + 1):
-        ids, places = _render(chat, replies[:turns])
+        ids, places = _render(chat, replies[:turns], images)
         if ids[: len(before)] != before:
             raise _unfit(chat, f"turn {turns} rewrites the context before it")
-        if ids.count(chat.image_id) != sum(_PROBE_IMAGES[:turns]):
+        if ids.count(chat.image_id) != sum(images[:turns]):
             raise _unfit(chat, f"turn {turns} does not hold one placeholder an image")
         for place, reply in zip(places, replies, strict=False):
             if ids[place : place + len(reply)] != reply:
@@ -196,11 +237,13 @@ _PROBE_REPLIES = (
 _PROBE_IMAGES = (1, 0, 2)
 
 
-def _render(chat: ChatFormat, replies: Sequence[list[int]]) -> tuple[list[int], list[int]]:
+def _render(
+    chat: ChatFormat, replies: Sequence[list[int]], images: Sequence[int]
+) -> tuple[list[int], list[int]]:
     """The conversation from its start, and where each reply stands."""
     ids, places = chat.begin("You act.\n"), []
     for index, reply in enumerate(replies):
-        ids = ids + chat.user(f"\nobservation {index}\n", _PROBE_IMAGES[index])
+        ids = ids + chat.user(f"\nobservation {index}\n", images[index])
         places.append(len(ids))
         ids = ids + reply + chat.close_assistant(reply)
     return ids, places

@@ -19,7 +19,7 @@ from mintact_platform.models.inline import InlineImages
 from mintact_platform.models.lines import Lines
 from mintact_platform.models.protocol import GenerateRequest, Generation, WeightsRef
 from mintact_platform.models.sglang import failure_text, generate_body, parse_generation
-from mintact_platform.models.workers import Pause, Workers, unreachable
+from mintact_platform.models.workers import Carry, Pause, Workers, unreachable
 
 OFF_LOOP_BYTES = 64 * 1024
 """Bodies above this are encoded and decoded in a thread."""
@@ -42,6 +42,7 @@ class ModelServers:
         concurrency: upper bound of connections for generation.
         bearer: API key of the servers.
         inline_bytes: base64 characters kept for reuse.
+        carry: how weights get to a worker; it reads them from disk where none is given.
     """
 
     def __init__(
@@ -57,9 +58,10 @@ class ModelServers:
         concurrency: int = 256,
         bearer: str | None = None,
         inline_bytes: int = 256 * 2**20,
+        carry: Carry | None = None,
     ) -> None:
         self.image_transport = image_transport
-        self._url = f"{generate_url.rstrip('/')}/generate"
+        self.redirect(generate_url)
         self._deadline = generate_deadline
         self._inline = InlineImages(inline_bytes)
         headers = {"Authorization": f"Bearer {bearer}"} if bearer else {}
@@ -68,16 +70,21 @@ class ModelServers:
         self._headers = {**_JSON, **headers}
         self.workers = Workers(
             worker_urls,
-            _connect(headers, tls, 4 * max(1, len(worker_urls))),
+            _connect(headers, tls, 4 * max(4, len(worker_urls))),
             weights=weights,
             update_deadline=update_deadline,
             deadline=control_deadline,
+            carry=carry,
         )
 
     @property
     def weights(self) -> WeightsRef | None:
         """What the workers serve."""
         return self.workers.weights
+
+    def redirect(self, generate_url: str) -> None:
+        """Generate at another base URL from now on; what is under way stays where it is."""
+        self._url = f"{generate_url.rstrip('/')}/generate"
 
     async def generate(self, request: GenerateRequest) -> Generation:
         """Generate once; a lost connection is tried once more under the same rid.

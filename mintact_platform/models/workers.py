@@ -17,6 +17,10 @@ _ABORT_SECONDS = 2.0
 Pause = Literal["abort", "retract", "in_place"]
 """SGLang's ways to pause generation: end requests, take their cache away, or leave them."""
 
+Carry = Callable[[str, WeightsRef, bool], Awaitable[None]]
+"""Brings weights to the worker of this URL, and flushes its cache if asked; raises
+ModelServerError. Called between `/begin_weight_update` and `/end_weight_update`."""
+
 
 class Workers:
     """The workers of one deployment, all serving the same weights.
@@ -27,6 +31,7 @@ class Workers:
         weights: what they serve at present, if known.
         update_deadline: seconds a weight update may take.
         deadline: seconds of any other call.
+        carry: how weights get to a worker; it reads them from disk where none is given.
     """
 
     def __init__(
@@ -37,11 +42,13 @@ class Workers:
         weights: WeightsRef | None,
         update_deadline: float,
         deadline: float,
+        carry: Carry | None = None,
     ) -> None:
         self.urls = tuple(url.rstrip("/") for url in urls)
         self.weights = weights
         self._http = http
         self._update_deadline, self._deadline = update_deadline, deadline
+        self._carry = carry or self._from_disk
         self._cleanups: set[asyncio.Task[None]] = set()
         self._catching_up = asyncio.Lock()
 
@@ -85,8 +92,12 @@ class Workers:
         finally:
             await self._settle(self._on_all(self._continue))
 
-    async def catch_up(self) -> None:
+    async def catch_up(self, *urls: str, anyway: bool = False) -> None:
         """Bring workers that serve other weights, late or restarted ones, to the current ones.
+
+        Args:
+            urls: of which workers; all where none is named, and others than ours may be.
+            anyway: load them even where the version is the same.
 
         Raises:
             ModelServerError: one does not answer, or does not take them.
@@ -96,7 +107,7 @@ class Workers:
             return
 
         async def catch_up(url: str) -> None:
-            if await self._served(url) == wanted.version:
+            if not anyway and await self._served(url) == wanted.version:
                 return
             try:
                 await self._quiesce(url, "abort")
@@ -105,7 +116,7 @@ class Workers:
                 await self._settle(self._continue(url))
 
         async with self._catching_up:
-            await self._on_all(catch_up)
+            await self._on_all(catch_up, urls)
 
     async def check(self) -> None:
         """Raise ModelServerError unless every worker answers and serves the current weights."""
@@ -139,16 +150,8 @@ class Workers:
     async def _load(self, url: str, weights: WeightsRef, *, flush: bool = True) -> None:
         # servers before SGLang 0.5.23 have no brackets and need none
         begun = await self._status(url, "/begin_weight_update") != 404
-        body = {
-            "model_path": str(weights.path.resolve()),
-            "weight_version": str(weights.version),
-            "abort_all_requests": False,
-            "flush_cache": flush,
-        }
         try:
-            await self._expect(
-                url, "/update_weights_from_disk", body, deadline=self._update_deadline
-            )
+            await self._carry(url, weights, flush)
         finally:
             if begun:
                 await self._expect(url, "/end_weight_update", {})
@@ -157,6 +160,15 @@ class Workers:
             raise ModelServerError(
                 f"serves version {served} after an update to {weights.version}", where=url
             )
+
+    async def _from_disk(self, url: str, weights: WeightsRef, flush: bool) -> None:
+        body = {
+            "model_path": str(weights.path.resolve()),
+            "weight_version": str(weights.version),
+            "abort_all_requests": False,
+            "flush_cache": flush,
+        }
+        await self._expect(url, "/update_weights_from_disk", body, deadline=self._update_deadline)
 
     async def _restore(self, refused: WeightsRef) -> None:
         previous = self.weights
@@ -222,9 +234,12 @@ class Workers:
         except httpx.TransportError as error:
             raise unreachable(url + route, error) from error
 
-    async def _on_all(self, call: Callable[[str], Awaitable[None]]) -> None:
-        """Run a call on every worker to its end, then raise the first failure."""
-        results = await asyncio.gather(*(call(url) for url in self.urls), return_exceptions=True)
+    async def _on_all(
+        self, call: Callable[[str], Awaitable[None]], urls: Sequence[str] = ()
+    ) -> None:
+        """Run a call on every worker, or on these, to its end, then raise the first failure."""
+        calls = (call(url) for url in urls or self.urls)
+        results = await asyncio.gather(*calls, return_exceptions=True)
         for result in results:
             if isinstance(result, BaseException):
                 raise result

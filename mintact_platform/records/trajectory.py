@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from mintact_platform.records.chat import ChatRecord
 from mintact_platform.records.outcome import Failure, Outcome
 from mintact_platform.records.task import Task
 from mintact_platform.records.verdict import StateCheck
@@ -73,6 +74,7 @@ class Turn:
         segment: index of the segment the response belongs to.
         generate_seconds: wall time of generation.
         step_seconds: wall time of the environment's step.
+        tools: which of the trajectory's `tool_sets` could be called.
     """
 
     index: int
@@ -86,6 +88,7 @@ class Turn:
     segment: int = 0
     generate_seconds: float = 0.0
     step_seconds: float = 0.0
+    tools: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,13 +104,15 @@ class Trajectory:
         outcome: how it ended.
         failure: why it is masked, if it is.
         turns: in order.
-        segments: in order; one unless the callable tools changed.
+        segments: in order; one unless the callable tools changed; none of a message engine.
         temperature: of every generation in it.
         state_check: the environment's reading of the final state, if it got that far.
         image_extensions: file extension by image digest.
         final_observation: text of what the environment showed last, after the last response.
         final_images: digests of its images.
         seconds: wall time from acquire to release.
+        tool_sets: what could be called (schemas), by the environment's announcements in order.
+        chat: usage and cost of its replies, where a message engine gave them.
     """
 
     id: str
@@ -125,6 +130,8 @@ class Trajectory:
     final_observation: str = ""
     final_images: tuple[str, ...] = ()
     seconds: float = 0.0
+    tool_sets: tuple[tuple[Mapping[str, Any], ...], ...] = ()
+    chat: ChatRecord | None = None
 
     @property
     def step_rewards(self) -> tuple[float, ...]:
@@ -138,7 +145,9 @@ class Trajectory:
 
     @property
     def tokens(self) -> int:
-        """Sampled tokens over all turns."""
+        """Sampled tokens over all turns; of a message engine, as its endpoint counts them."""
+        if self.chat is not None:
+            return self.chat.usage.completion_tokens
         return sum(int(segment.mask.sum()) for segment in self.segments)
 
     @property
@@ -168,6 +177,8 @@ class Trajectory:
             "final_observation": self.final_observation,
             "final_images": list(self.final_images),
             "seconds": self.seconds,
+            "tool_sets": [[dict(tool) for tool in tools] for tools in self.tool_sets],
+            "chat": None if self.chat is None else self.chat.to_json(),
         }
 
     @classmethod
@@ -184,6 +195,8 @@ class Trajectory:
                 "segments": segments,
                 "final_images": tuple(values.get("final_images", ())),
                 "state_check": None if check is None else StateCheck(**check),
+                "tool_sets": tuple(tuple(tools) for tools in values.get("tool_sets", ())),
+                "chat": ChatRecord.from_json(values.get("chat")),
             }
         )
 

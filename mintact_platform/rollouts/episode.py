@@ -18,19 +18,26 @@ from mintact_platform.environments.client.lease import Lease
 from mintact_platform.environments.protocol.wire import Observation
 from mintact_platform.errors import EnvironmentFailure, ModelServerError
 from mintact_platform.models.chat import ChatFormat
-from mintact_platform.models.protocol import GenerateRequest, Generation, ImageFile, Sampling
+from mintact_platform.models.messages import MessageEngine
+from mintact_platform.models.protocol import GenerateRequest, Generation
 from mintact_platform.models.vision import VisionSize, fit_image
 from mintact_platform.records.outcome import Failure, Outcome
 from mintact_platform.records.task import Task
 from mintact_platform.records.trajectory import Trajectory, Turn
 from mintact_platform.records.verdict import StateCheck
-from mintact_platform.rollouts.context import StoredImage, TokenContext
+from mintact_platform.rollouts.context import StoredImage
+from mintact_platform.rollouts.conversation import (
+    Answer,
+    Asking,
+    Conversation,
+    TokenConversation,
+)
+from mintact_platform.rollouts.conversation import (
+    ContractBroken as ContractBroken,
+)
+from mintact_platform.rollouts.messages import MessageConversation
 from mintact_platform.rollouts.seeds import seed_of
 from mintact_platform.storage.images import ImageStore
-
-
-class ContractBroken(RuntimeError):
-    """Engine and rollouter disagree about tokens: the run must stop, its data would be wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +74,19 @@ class EpisodeTools:
 
     Attributes:
         generate: sends one generation through the gate.
-        chat: the model family's chat format.
+        chat: the model family's chat format; None with a message engine.
         vision: the model's image geometry.
         images: the run's image store.
         space: the domain's action space.
+        messages: the engine that answers, where it speaks messages; `generate` is not used then.
     """
 
     generate: Callable[[GenerateRequest], Awaitable[Generation]]
-    chat: ChatFormat
+    chat: ChatFormat | None
     vision: VisionSize
     images: ImageStore
     space: ActionSpace
+    messages: MessageEngine | None = None
 
 
 @dataclass
@@ -91,8 +100,9 @@ class Episode:
     turns: list[Turn] = field(default_factory=list)
     failure: Failure | None = None
     state_check: StateCheck | None = None
-    _context: TokenContext | None = None
+    _conversation: Conversation | None = None
     _schemas: tuple[Mapping[str, Any], ...] = ()
+    _tool_sets: list[tuple[Mapping[str, Any], ...]] = field(default_factory=list)
     _size: tuple[int, int] = (0, 0)
     _shown: list[StoredImage] = field(default_factory=list)
     _last: tuple[str, tuple[str, ...]] = ("", ())
@@ -114,7 +124,7 @@ class Episode:
 
     def trajectory(self, outcome: Outcome, seconds: float) -> Trajectory:
         """The record of what happened so far."""
-        segments = self._context.build() if self._context is not None else ()
+        talk = self._conversation
         return Trajectory(
             id=self.key.id,
             group=self.key.group,
@@ -124,13 +134,15 @@ class Episode:
             outcome=outcome,
             failure=self.failure,
             turns=tuple(self.turns),
-            segments=segments,
+            segments=talk.segments() if talk is not None else (),
             temperature=self.settings.temperature,
             state_check=self.state_check,
             image_extensions={image.digest: image.extension for image in self._shown},
             final_observation=self._last[0],
             final_images=self._last[1],
             seconds=seconds,
+            tool_sets=tuple(self._tool_sets),
+            chat=talk.record() if talk is not None else None,
         )
 
     async def _play(self, lease: Lease, slot: AbstractAsyncContextManager[Any]) -> Outcome:
@@ -150,29 +162,24 @@ class Episode:
         text, images = await self._see(observation, first=True)
         limit = min(self.settings.max_turns, self.task.max_turns or self.settings.max_turns)
         for index in range(limit):
-            context = self._context
-            assert context is not None
-            context.observe(text, images)
-            if context.tokens + self.settings.max_new_tokens > self.settings.max_context:
+            talk = self._conversation
+            assert talk is not None
+            talk.observe(text, images)
+            if talk.full:
                 return Outcome.CONTEXT_OVERFLOW
             start = time.monotonic()
-            answer, cut = await self._answer(index)
-            generated = time.monotonic()
+            answer = await talk.answer(index)
+            if isinstance(answer, Outcome):
+                return answer
+            generated = time.monotonic() - start
             self._last = "", ()
-            turn = Turn(
-                index=index,
-                observation=text,
-                images=tuple(image.digest for image in images),
-                response=answer,
-                segment=context.segment,
-                generate_seconds=generated - start,
-            )
-            parsed = cut or self.tools.space.parse(self._spoken(answer), self._schemas)
+            turn = self._turn(index, text, images, answer, generated)
+            parsed = self._parsed(answer)
             if isinstance(parsed, ParseError):
                 self.turns.append(dataclasses.replace(turn, error=parsed.message))
                 self._errors += 1
-                if self._errors >= self.settings.max_error_turns:
-                    return Outcome.AGENT_ERROR
+                if answer.ends is not None or self._errors >= self.settings.max_error_turns:
+                    return answer.ends or Outcome.AGENT_ERROR
                 text, images = self.tools.space.observation_text(parsed.message), []
                 continue
             observation, ended = await self._act(lease, turn, parsed)
@@ -182,43 +189,41 @@ class Episode:
             text, images = await self._see(observation)
         return Outcome.MAX_TURNS
 
-    async def _answer(self, index: int) -> tuple[str, ParseError | None]:
-        context, chat = self._context, self.tools.chat
-        assert context is not None
-        generation = await self.tools.generate(self._request(index, context))
-        if generation.finish == "abort":
-            raise ModelServerError("aborted the request", kind="aborted")
-        if generation.prompt_tokens != context.tokens:
-            raise ContractBroken(
-                f"the model server counts {generation.prompt_tokens} prompt tokens, "
-                f"the rollouter {context.tokens}: image expansion or chat format differ"
-            )
-        ids = [int(token) for token in generation.ids]
-        kept = context.sampled(ids, generation.logprobs.tolist(), generation.versions.tolist())
-        text = chat.decode(kept)
-        if len(kept) < len(ids):
-            return text, ParseError("the answer held a reserved image token; answer again")
-        if not kept or kept[-1] != chat.end_id:
-            return text, ParseError(
-                "the answer was cut off at the token limit; answer more briefly"
-            )
-        return text, None
+    def _turn(
+        self, index: int, text: str, images: Sequence[StoredImage], answer: Answer, seconds: float
+    ) -> Turn:
+        assert self._conversation is not None
+        return Turn(
+            index=index,
+            observation=text,
+            images=tuple(image.digest for image in images),
+            response=answer.text,
+            segment=self._conversation.segment,
+            generate_seconds=seconds,
+            tools=len(self._tool_sets) - 1,
+        )
 
-    def _request(self, index: int, context: TokenContext) -> GenerateRequest:
-        key, settings = self.key, self.settings
-        return GenerateRequest(
-            rid=f"{key.id}-{index}",
-            ids=context.ids,
-            images=[
-                ImageFile(self.tools.images.path(image.digest, image.extension), image.digest)
-                for image in context.images
-            ],
-            sampling=Sampling(
-                temperature=settings.temperature,
-                max_new_tokens=settings.max_new_tokens,
-                stop_token_ids=self.tools.chat.stop_ids,
-                seed=seed_of(settings.seed, self.task.id, key.member, key.attempt, index),
-            ),
+    def _parsed(self, answer: Answer) -> tuple[Call, ...] | ParseError:
+        if answer.error:
+            return ParseError(answer.error)
+        return self.tools.space.parse(answer.spoken, self._schemas)
+
+    def _begin(self, system: str) -> Conversation:
+        tools, settings, key = self.tools, self.settings, self.key
+        asking = Asking(
+            key.id,
+            settings.temperature,
+            settings.max_new_tokens,
+            settings.max_context,
+            lambda index: seed_of(settings.seed, self.task.id, key.member, key.attempt, index),
+        )
+        if tools.messages is not None:
+            return MessageConversation(
+                asking, tools.messages, tools.space, tools.images, system, self._schemas
+            )
+        assert tools.chat is not None
+        return TokenConversation(
+            asking, tools.generate, tools.chat, tools.vision, tools.images, system
         )
 
     async def _act(
@@ -258,16 +263,24 @@ class Episode:
         changed = observation.tools is not None and observation.tools != self._schemas
         if observation.tools is not None:
             self._schemas = observation.tools
+        if changed or first:
+            self._tool_sets.append(self._schemas)
         if first:
-            prompt = space.system_prompt(self.task, self._schemas)
-            self._context = TokenContext(self.tools.chat, self.tools.vision, prompt)
+            self._conversation = self._begin(space.system_prompt(self.task, self._schemas))
             return "\n".join(filter(None, (self.task.goal, text))), images
-        if changed and self._context is not None:
-            if self.settings.tools_in == "system":
-                self._context.fork(space.system_prompt(self.task, self._schemas))
+        if changed and self._conversation is not None:
+            if self._forks:
+                prompt = space.system_prompt(self.task, self._schemas)
+                self._conversation.fork(prompt, self._schemas)
             else:
                 text += space.observation_text(_tool_message(self._schemas))
         return text, images
+
+    @property
+    def _forks(self) -> bool:
+        """Whether a change of the callable tools begins a new segment."""
+        engine = self.tools.messages
+        return self.settings.tools_in == "system" or (engine is not None and engine.native_tools)
 
     async def _keep(self, observation: Observation) -> list[StoredImage]:
         """Store what the environment shows; it is the last until a response follows."""
@@ -283,10 +296,6 @@ class Episode:
         return await asyncio.to_thread(
             _store, self.tools.images, self.tools.vision, image.data, image
         )
-
-    def _spoken(self, answer: str) -> str:
-        end = self.tools.chat.decode([self.tools.chat.end_id])
-        return answer.removesuffix(end)
 
 
 async def attributed(

@@ -37,6 +37,7 @@ async def held_out(
     step: int,
     label: str,
     temperature: float | None = None,
+    retries: int = 0,
 ) -> dict[str, HeldOut]:
     """Play one episode a task, judge it, record it in `evaluations`.
 
@@ -47,11 +48,15 @@ async def held_out(
         step: trainer step of the weights.
         label: `before`, `progress`, `after`, …
         temperature: None takes the rollout's; 0 is greedy.
+        retries: times a failed episode is played again; the last one is recorded.
     """
 
     async def one(domain: str, task: Task) -> Judged:
-        key = EpisodeKey(rollouter.ids())
-        trajectory = await rollouter.play(domain, task, key, temperature=temperature)
+        for attempt in range(retries + 1):
+            key = EpisodeKey(rollouter.ids(), attempt=attempt)
+            trajectory = await rollouter.play(domain, task, key, temperature=temperature)
+            if trajectory.outcome.counts:
+                break
         path = await asyncio.to_thread(directory.trajectories.save, trajectory)
         judged = await rollouter.judge(domain, trajectory)
         await directory.database.write(

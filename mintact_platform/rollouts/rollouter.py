@@ -14,6 +14,7 @@ from mintact_platform.judging.judge import JudgeView
 from mintact_platform.judging.runner import JudgeRunner
 from mintact_platform.models.chat import ChatFormat
 from mintact_platform.models.gate import Gate
+from mintact_platform.models.messages import MessageEngine
 from mintact_platform.models.vision import VisionSize
 from mintact_platform.records.outcome import Failure, Outcome
 from mintact_platform.records.task import Task
@@ -72,9 +73,10 @@ class Rollouter:
         domains: what each domain's rollouts use.
         manager: leases environments; pools are named like the domains.
         gate: sends generations.
-        chat: the model family's chat format.
+        chat: the model family's chat format; None with a message engine.
         vision: the model's image geometry.
         images: the run's image store.
+        messages: the engine, where it speaks messages; the gate is not used then.
         active: upper bound of concurrent rollouts.
         ids: makes trajectory ids.
         clock: monotonic seconds.
@@ -90,16 +92,18 @@ class Rollouter:
         manager: EnvironmentManager,
         gate: Gate,
         *,
-        chat: ChatFormat,
+        chat: ChatFormat | None,
         vision: VisionSize,
         images: ImageStore,
         active: int,
+        messages: MessageEngine | None = None,
         ids: Callable[[], str] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.ids = ids or UlidSource()
         self.domains, self.manager, self.gate = domains, manager, gate
         self.chat, self.vision, self.images = chat, vision, images
+        self.messages = messages
         self.clock = clock
         self.active = active
         self.running = 0
@@ -114,12 +118,10 @@ class Rollouter:
         settings = tools.settings
         if temperature is not None:
             settings = replace(settings, temperature=temperature)
-        episode = Episode(
-            task,
-            key,
-            settings,
-            EpisodeTools(self.gate.generate, self.chat, self.vision, self.images, tools.space),
+        used = EpisodeTools(
+            self.gate.generate, self.chat, self.vision, self.images, tools.space, self.messages
         )
+        episode = Episode(task, key, settings, used)
         start = self.clock()
         outcome, failure = await attributed(lambda: self._leased(domain, episode))
         episode.failure = episode.failure or failure

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import asdict
 from pathlib import Path
 
 from mintact_platform import config as configuration
@@ -11,10 +13,12 @@ from mintact_platform.models.protocol import WeightsRef
 from mintact_platform.records.task import Task
 from mintact_platform.registry.names import Registry
 from mintact_platform.rollouts.heldout import held_out
+from mintact_platform.scheduler.beginning import forget_failed_start
 from mintact_platform.scheduler.plan import Plan, plan
 from mintact_platform.scheduler.progress import Display
-from mintact_platform.scheduler.runtime import running
+from mintact_platform.scheduler.runtime import Runtime, running
 from mintact_platform.scheduler.tasks import task_set
+from mintact_platform.storage import ledger
 from mintact_platform.storage.directory import RunDirectory
 
 
@@ -28,9 +32,11 @@ async def evaluate(config: RunConfig, *, runs: Path, registry: Registry, display
         raise ConfigurationError(
             "no episodes asked for", where="evaluation.episodes", next="add evaluation.episodes=100"
         )
-    checked = plan(config, registry)
+    checked = plan(config, registry, messages=True)
+    path = (runs / config.name).absolute()
+    forget_failed_start(path)
     directory = RunDirectory.create(
-        (runs / config.name).absolute(),
+        path,
         config_toml=configuration.dump(config),
         plugins=registry.versions(),
         metadata={"verb": "eval", "seed": str(config.seed)},
@@ -39,7 +45,7 @@ async def evaluate(config: RunConfig, *, runs: Path, registry: Registry, display
         directory.lock()
         weights = WeightsRef(Path(config.model.path), 0)
         incarnation = directory.begin_incarnation()
-        display.message(f"evaluating {config.model.path}")
+        display.message(f"evaluating {player(checked)}")
         async with running(checked, directory, weights, incarnation=incarnation) as runtime:
             results = await held_out(
                 runtime.rollouter,
@@ -49,9 +55,34 @@ async def evaluate(config: RunConfig, *, runs: Path, registry: Registry, display
                 label="eval",
                 temperature=config.evaluation.temperature,
             )
+            await account(runtime, display)
     finally:
         directory.close()
     return 0 if all(result.episodes for result in results.values()) else 1
+
+
+def player(checked: Plan) -> str:
+    """Who plays, for people."""
+    config = checked.config
+    if not checked.messages:
+        return config.model.path
+    return f"{config.rollout.params.get('model', '')} through {config.rollout.engine}".strip()
+
+
+async def account(runtime: Runtime, display: Display) -> None:
+    """Record what a message engine used and cost, and say so; nothing of other engines."""
+    if runtime.rollouter.messages is None:
+        return
+    spent = runtime.rollouter.messages.spent
+    now = time.time()
+    await runtime.directory.database.write(
+        *(
+            ledger.metric(f"messages/{name}", "", float(value), now)
+            for name, value in asdict(spent).items()
+            if value is not None
+        )
+    )
+    display.message(f"used {spent}")
 
 
 def held_out_tasks(

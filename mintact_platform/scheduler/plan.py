@@ -12,6 +12,7 @@ from mintact_platform.config import DomainSection, JudgePlugin, Plugin, RunConfi
 from mintact_platform.errors import ConfigurationError, PluginError
 from mintact_platform.judging.runner import JudgeRunner
 from mintact_platform.models.chat import ChatFormat, check_prefix, load_chat
+from mintact_platform.models.messages import MessageEngine, speaks_messages
 from mintact_platform.models.protocol import sync_modes
 from mintact_platform.models.vision import VisionSize
 from mintact_platform.records.task import Task
@@ -33,45 +34,122 @@ class DomainPlan:
 
 @dataclass(frozen=True)
 class Plan:
-    """A checked run: calling what is in here cannot fail for a wrong name or parameter."""
+    """A checked run: calling what is in here cannot fail for a wrong name or parameter.
+
+    Attributes:
+        config: the run.
+        registry: installed plugins.
+        chat: the model's chat format; None where a message engine plays and no model is named.
+        vision: geometry of images.
+        domains: by name.
+        engine: makes the rollout engine.
+        mixture: makes the mixture.
+        flow: makes the flow control.
+        messages: whether the engine speaks messages.
+    """
 
     config: RunConfig
     registry: Registry
-    chat: ChatFormat
+    chat: ChatFormat | None
     vision: VisionSize
     domains: Mapping[str, DomainPlan]
     engine: Callable[[], Any]
     mixture: Callable[[Mapping[str, int]], Any]
     flow: Callable[[Mapping[str, int]], Any]
+    messages: bool = False
 
 
-def plan(config: RunConfig, registry: Registry, *, domains: bool = True) -> Plan:
+def plan(
+    config: RunConfig, registry: Registry, *, domains: bool = True, messages: bool = False
+) -> Plan:
     """Look everything up.
 
     Args:
         config: the run.
         registry: installed plugins.
         domains: whether the run needs one.
+        messages: whether an engine may play that speaks messages, not tokens; with one the run
+            needs no model, and nothing that trains one.
 
     Raises:
         ConfigurationError: a missing model, a wrong parameter, a binary an environment needs.
         PluginError: a name no plugin registers, or a required plugin that is missing.
     """
     registry.require(config.required_plugins)
+    schedule, rollout = config.schedule, config.rollout
+    speaks = speaks_messages(registry.get("rollout_engines", rollout.engine))
+    if speaks and not messages:
+        raise no_training(rollout.engine)
+    chat, vision = _model(config, registry, needed=not speaks)
+    if domains and not config.domains:
+        raise ConfigurationError(
+            "no domain", where="domains", next="add a [domains.<name>] section"
+        )
+    if not speaks:
+        _training(config, registry)
+    planned = {
+        name: _domain(name, section, registry, config.deadlines.create)
+        for name, section in config.domains.items()
+    }
+    return Plan(
+        config=config,
+        registry=registry,
+        chat=chat,
+        vision=vision,
+        domains=planned,
+        engine=_engine(config, registry, planned, speaks=speaks),
+        mixture=_chosen("mixtures", schedule.mixture, registry),
+        flow=_chosen("flow_controls", schedule.flow_control, registry),
+        messages=speaks,
+    )
+
+
+def no_training(engine: str) -> ConfigurationError:
+    """Why a message engine's rollouts cannot be trained on, and what can be done with them."""
+    return ConfigurationError(
+        f"engine {engine!r} answers in text, training needs the tokens that were sampled",
+        where="rollout.engine",
+        next="collect demonstrations with `mintact rollout` and learn from them with `mintact sft`",
+    )
+
+
+def _model(
+    config: RunConfig, registry: Registry, *, needed: bool
+) -> tuple[ChatFormat | None, VisionSize]:
     model = Path(config.model.path)
+    if not needed and not config.model.path:
+        # sides of any length: what sees the images resizes them as it likes
+        return None, VisionSize(patch=1, merge=1, area=config.model.image_area)
     if not config.model.path or not (model / "config.json").is_file():
         raise ConfigurationError(
             f"no model in {config.model.path!r}",
             where="model.path",
             next="give a directory with config.json, model.safetensors and tokenizer.json",
         )
-    if domains and not config.domains:
-        raise ConfigurationError(
-            "no domain", where="domains", next="add a [domains.<name>] section"
-        )
     chat = load_chat(config.model.chat, model, registry)
     check_prefix(chat)
-    schedule, rollout = config.schedule, config.rollout
+    return chat, VisionSize.read(model, config.model.image_area)
+
+
+def _engine(
+    config: RunConfig, registry: Registry, domains: Mapping[str, DomainPlan], *, speaks: bool
+) -> Callable[[], Any]:
+    """The rollout engine; one that speaks messages is made once on trial."""
+    rollout = config.rollout
+    engine = _known("rollout_engines", rollout.engine, rollout.params, registry)
+    trial: MessageEngine | None = engine() if speaks else None
+    for name, domain in domains.items():
+        if trial is not None and trial.native_tools and not hasattr(domain.space, "describe"):
+            raise ConfigurationError(
+                f"action space {domain.space.name!r} does not describe its functions",
+                where=f"domains.{name}.action_space",
+                next="write calls in the text: rollout.params.tools = 'text'",
+            )
+    return engine
+
+
+def _training(config: RunConfig, registry: Registry) -> None:
+    """Look up what trains."""
     _known("trainers", config.trainer.name, config.trainer.params, registry)
     registry.get("presets", config.objective.preset)
     for part in ("advantage", "objective", "correction", "normaliser"):
@@ -81,19 +159,6 @@ def plan(config: RunConfig, registry: Registry, *, domains: bool = True) -> Plan
     for term in config.objective.terms or ():
         registry.provider("objectives", term.name)
     _syncs(config, registry)
-    return Plan(
-        config=config,
-        registry=registry,
-        chat=chat,
-        vision=VisionSize.read(model, config.model.image_area),
-        domains={
-            name: _domain(name, section, registry, config.deadlines.create)
-            for name, section in config.domains.items()
-        },
-        engine=_known("rollout_engines", rollout.engine, rollout.params, registry),
-        mixture=_chosen("mixtures", schedule.mixture, registry),
-        flow=_chosen("flow_controls", schedule.flow_control, registry),
-    )
 
 
 def _syncs(config: RunConfig, registry: Registry) -> None:

@@ -84,6 +84,7 @@ async def preflight(
 
 
 def _prefix(runtime: Runtime) -> Check:
+    assert runtime.plan.chat is not None
     try:
         check_prefix(runtime.plan.chat)
     except MintactError as error:

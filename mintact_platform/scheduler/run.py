@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import shutil
 import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -21,6 +20,7 @@ from mintact_platform.rollouts.heldout import held_out, missing_tasks
 from mintact_platform.rollouts.seeds import seed_of
 from mintact_platform.scheduler import resume as recovery
 from mintact_platform.scheduler import seen
+from mintact_platform.scheduler.beginning import forget_failed_start
 from mintact_platform.scheduler.build import scheduler_of
 from mintact_platform.scheduler.changes import Changes
 from mintact_platform.scheduler.consume import Consumer
@@ -112,23 +112,6 @@ def open_run(config: RunConfig, runs: Path, registry: Registry, *, resume: bool)
         plugins=registry.versions(),
         metadata={"verb": "train", "seed": str(config.seed)},
     )
-
-
-def forget_failed_start(path: Path) -> None:
-    """Remove a run that never got as far as one group or evaluation; its name is free again."""
-    if not (path / "run.db").is_file():
-        return
-    directory = RunDirectory.open(path, writable=True)
-    try:
-        directory.lock()  # another scheduler may be starting in it right now
-        begun = directory.database.read(
-            "select (select count(*) from groups) + (select count(*) from evaluations) n"
-        )[0]["n"]
-        metrics = directory.database.read("select count(*) n from metrics")[0]["n"]
-    finally:
-        directory.close()
-    if not begun and not metrics:
-        shutil.rmtree(path)
 
 
 class Training:

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 from mintact_platform.config import RunConfig
 from mintact_platform.environments.pools.manager import EnvironmentManager, PoolSpec
@@ -16,6 +17,7 @@ from mintact_platform.judging.cache import JudgementCache
 from mintact_platform.judging.rate import RateLimit
 from mintact_platform.judging.runner import JudgeRunner
 from mintact_platform.models.gate import Gate
+from mintact_platform.models.messages import ChatSpec, MessageEngine
 from mintact_platform.models.protocol import EngineSpec, RolloutEngine, WeightsRef
 from mintact_platform.registry.names import Registry
 from mintact_platform.rollouts.episode import EpisodeSettings
@@ -42,7 +44,14 @@ class Runtime:
 async def running(
     plan: Plan, directory: RunDirectory, weights: WeightsRef, *, incarnation: int
 ) -> AsyncIterator[Runtime]:
-    """Start environment servers and model servers at once; leave nothing behind."""
+    """Start environment servers and model servers at once; leave nothing behind.
+
+    Args:
+        plan: the checked run.
+        directory: of the run.
+        weights: what the model servers serve first; a message engine has its own.
+        incarnation: of the scheduler.
+    """
     config = plan.config
     manager = EnvironmentManager(
         pools(config, plan.registry),
@@ -50,16 +59,17 @@ async def running(
         log_directory=directory.logs,
         incarnation=incarnation,
     )
-    engine: RolloutEngine = plan.engine()
+    engine = plan.engine()
+    spec: ChatSpec | EngineSpec = engine_spec(config, directory, weights, incarnation)
+    if plan.messages:
+        spec = chat_spec(config, directory)
     async with AsyncExitStack() as stack:
         stack.push_async_callback(_shielded, manager.close)
         stack.push_async_callback(_shielded, engine.close)
         try:
             async with asyncio.TaskGroup() as group:
                 group.create_task(manager.start())
-                group.create_task(
-                    engine.start(engine_spec(config, directory, weights, incarnation))
-                )
+                group.create_task(engine.start(spec))
         except BaseExceptionGroup as failed:
             raise first_cause(failed) from failed
         gate = Gate(engine)
@@ -90,6 +100,7 @@ def rollouter(
         vision=plan.vision,
         images=directory.images,
         active=config.rollout.active,
+        messages=cast(MessageEngine, gate.engine) if plan.messages else None,
     )
 
 
@@ -162,6 +173,16 @@ def engine_spec(
         incarnation=incarnation,
         deterministic=config.rollout.deterministic,
         extra={"mark": mark(incarnation, "engine")},
+    )
+
+
+def chat_spec(config: RunConfig, directory: RunDirectory) -> ChatSpec:
+    """What a message engine is told."""
+    return ChatSpec(
+        run_directory=directory.path.resolve(),
+        active=config.rollout.active,
+        deadline=config.deadlines.start,
+        reply_deadline=config.deadlines.generate,
     )
 
 

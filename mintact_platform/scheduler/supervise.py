@@ -76,6 +76,7 @@ class SupervisedStage:
         self.plan, self.config, self.directory = checked, checked.config, directory
         self.data, self.display = data, display
         self.incarnation = directory.begin_incarnation()
+        assert checked.chat is not None
         self.renderer = Renderer(checked.chat, checked.vision, self._space)
         self._spaces: dict[str, ActionSpace] = {}
         self._started = time.monotonic()

@@ -92,7 +92,7 @@ def check_toml(values, workshop):
         domain.setdefault("tasks", "micro/mobile:train")
     values = {"name": "page", **values, "model": {"path": str(workshop.model)}}
     checked, registry = config.parse(values), Registry.discover()
-    plan(checked, registry, domains=bool(checked.domains))
+    plan(checked, registry, domains=bool(checked.domains), messages=True)
     compose(registry, checked.objective.model_dump(mode="json"))
     if checked.sft.data:
         sources(checked.sft.data, registry)
@@ -166,6 +166,9 @@ class Workshop:
         episodes = directory / "runs" / "play" / "micro-web.jsonl"
         episodes.parent.mkdir(parents=True)
         episodes.touch()
+        collected = directory / "runs" / "teacher" / "run.db"
+        collected.parent.mkdir(parents=True)
+        collected.touch()
         files = [*ROOT.glob("pyproject.toml"), *ROOT.glob("*/*/pyproject.toml")]
         files += THIRD_PARTY.glob("*/pyproject.toml")
         projects = [tomllib.loads(file.read_text())["project"] for file in files]
@@ -217,6 +220,7 @@ def workshop(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(third_parties(tmp_path_factory.mktemp("site")))
         patch.setenv("JUDGE_KEY", "the pages name a variable, never a key")
+        patch.setenv("TEACHER_KEY", "the pages name a variable, never a key")
         workshop = Workshop(directory, make_tiny(directory / "tiny"))
         yield workshop
         workshop.close()

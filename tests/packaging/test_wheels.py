@@ -18,6 +18,7 @@ NAMES = {
     "mintact_reward_panel": "mintact_reward_panel",
     "mintact_algorithm_grpo": "mintact_algorithm_grpo",
     "mintact_plugin_torch": "mintact_plugin_torch",
+    "mintact_plugin_openai": "mintact_plugin_openai",
     "mintact_plugin_openenv": "mintact_plugin_openenv",
     "mintact_plugin_mcp": "mintact_plugin_mcp",
     "mintact_plugin_verifiers": "mintact_plugin_verifiers",

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from mintact_platform.records.trajectory import ImageSpan, Segment
 from mintact_platform.storage.images import ImageStore
-from mintact_plugin_torch.layout import Expanded, expand, image_tokens
+from mintact_plugin_torch.layout import Expanded, expand
 from mintact_plugin_torch.policy import ImageFeatures, Patches, Policy
 
 
@@ -89,7 +89,7 @@ class Forward:
         """Expanded tokens of a segment."""
         layout = self.policy.layout
         return len(segment.ids) + sum(
-            image_tokens(span.width, span.height, layout) - 1 for span in segment.images
+            layout.tokens(span.width, span.height) - 1 for span in segment.images
         )
 
     def collate(self, segments: Sequence[Segment], temperatures: Sequence[float]) -> TokenBatch:
@@ -158,8 +158,8 @@ class Forward:
         features = self.policy.encode(patches)
         if len(distinct) == len(images):
             return features
-        merged = self.policy.layout.merge**2
-        parts = features.split([len(patch.pixels) // merged for patch in patches])
+        layout = self.policy.layout
+        parts = features.split([layout.tokens(*patch.size) for patch in patches])
         place = {digest: index for index, digest in enumerate(distinct)}
         return ImageFeatures.join([parts[place[image.digest]] for image in images])
 

@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mintact_plugin_torch.layout import Layout, expand, image_tokens
+from mintact_plugin_torch.layout import GridLayout, expand
 
 from mintact_platform.errors import ConfigurationError
 
-TINY = Layout(patch=16, merge=2)
+TINY = GridLayout(patch=16, merge=2)
 SIZES = st.tuples(st.integers(1, 5), st.integers(1, 5)).map(lambda s: (32 * s[0], 32 * s[1]))
 
 
@@ -38,7 +38,7 @@ def test_an_image_spans_rows_and_columns_and_moves_on_by_its_longer_side():
 
 def test_a_side_that_does_not_divide_is_refused():
     with pytest.raises(ConfigurationError, match="multiple of 32"):
-        image_tokens(100, 64, TINY)
+        TINY.tokens(100, 64)
     with pytest.raises(ConfigurationError):
         expand([5], [(0, 0, 32)], TINY)
 
@@ -73,6 +73,6 @@ def test_every_collapsed_token_is_kept_once_or_once_an_image_token(row):
     ids, images = row
     expanded = expand(ids, images, TINY)
     counts = np.bincount(expanded.source, minlength=len(ids))
-    sizes = {place: image_tokens(w, h, TINY) for place, w, h in images}
+    sizes = {place: TINY.tokens(w, h) for place, w, h in images}
     assert counts.tolist() == [sizes.get(place, 1) for place in range(len(ids))]
     assert expanded.is_image.sum() == sum(sizes.values())

@@ -107,7 +107,7 @@ def test_gradients_equal_the_stock_forward(policy, stock):
 
 @pytest.mark.parametrize("time", [1, 2])
 def test_patches_equal_the_image_processor(policy, time, monkeypatch):
-    monkeypatch.setattr(policy, "_time", time)
+    monkeypatch.setattr(policy.family, "time", time)
     pixels = picture(96, 64, 0)
     processor = Qwen2VLImageProcessorPil(
         patch_size=16,

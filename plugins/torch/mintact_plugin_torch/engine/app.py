@@ -21,9 +21,11 @@ from mintact_plugin_torch.engine.bodies import (
 )
 from mintact_plugin_torch.engine.engine import Engine
 from mintact_plugin_torch.engine.generation import Replies, generate
+from mintact_plugin_torch.engine.metrics import CONTENT_TYPE
 from mintact_plugin_torch.engine.request import BadRequest, GenerateBody, SamplingBody
 
 _HEALTH_SECONDS = 20.0
+_LONGEST_WAIT = 3600.0
 
 # transports of other processes' memory; weights come from disk here
 _REFUSED = (
@@ -64,6 +66,7 @@ def create_app(engine: Engine, *, on_start: Callable[[], None] | None = None) ->
         "/health_generate": health_generate,
         "/v1/loads": loads,
         "/get_load": get_load,
+        "/metrics": metrics,
         "/flush_cache": flush_cache,
         "/abort_request": abort_request,
         "/pause_generation": pause_generation,
@@ -153,6 +156,11 @@ async def get_load(request: Request) -> Response:
     )
 
 
+async def metrics(request: Request) -> Response:
+    """`/metrics`: figures for Prometheus, under SGLang's names."""
+    return Response(_engine(request).metrics(), media_type=CONTENT_TYPE)
+
+
 # ---- control -----------------------------------------------------------------------------------
 
 
@@ -160,7 +168,7 @@ async def flush_cache(request: Request) -> Response:
     """`/flush_cache`: 400 while requests hold slots; `?timeout=` waits for them that long."""
     scheduler = _engine(request).scheduler
     clock = asyncio.get_running_loop().time
-    until = clock() + float(request.query_params.get("timeout", 0))
+    until = clock() + _seconds(request.query_params.get("timeout", "0"))
     while not await scheduler.ask(scheduler.flush):
         if clock() >= until:
             text = f"cache not flushed: {scheduler.running} requests run"
@@ -234,6 +242,16 @@ async def refused(request: Request) -> Response:
 def _engine(request: Request) -> Engine:
     engine: Engine = request.app.state.engine
     return engine
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not 0 <= seconds <= _LONGEST_WAIT:
+        raise BadRequest(f"timeout: a number of seconds in [0, {_LONGEST_WAIT:g}]")
+    return seconds
 
 
 def _success(message: str, **more: Any) -> Response:

@@ -77,8 +77,8 @@ class Plan:
         ends = np.cumsum(counts)
         slots = np.repeat([row.slot for row in rows], counts)
         places = np.arange(ends[-1]) + np.repeat([r.start for r in rows] - ends + counts, counts)
-        self._slots = torch.from_numpy(slots).to(device)
-        self._places = torch.from_numpy(places).to(device)
+        self._slots, self._places, self._device = slots, places, device
+        self._written: Tensor | None = None
         singles = sum(row.tokens == 1 for row in rows)
         self._runs = [_run(rows, a, b, dtype, device) for a, b in _neighbours(rows[:singles])]
         self._blocks = [
@@ -101,11 +101,21 @@ class Plan:
         Returns:
             `[T, Q × D]`.
         """
-        keys[self._slots, :, self._places] = key
-        values[self._slots, :, self._places] = value
+        written = self._rows(keys)
+        keys.view(-1, keys.shape[-1]).index_copy_(0, written, key.reshape(-1, key.shape[-1]))
+        values.view(-1, keys.shape[-1]).index_copy_(0, written, value.reshape(-1, key.shape[-1]))
         parts = [_attend_run(run, query, keys, values) for run in self._runs]
         parts += [_attend_block(block, query, keys, values) for block in self._blocks]
         return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+    def _rows(self, keys: Tensor) -> Tensor:
+        """Where the new keys go, `[T × K]` rows of a layer's slots; the same for all layers."""
+        if self._written is None:
+            _, heads, context, _ = keys.shape
+            first = self._slots * (heads * context) + self._places
+            rows = first[:, None] + context * np.arange(heads)
+            self._written = torch.from_numpy(rows.reshape(-1)).to(self._device)
+        return self._written
 
 
 def order(row: Row) -> tuple[bool, int]:
@@ -132,6 +142,8 @@ def _neighbours(rows: Sequence[Row]) -> list[tuple[int, int]]:
 
 def _run(rows: Sequence[Row], a: int, b: int, dtype: torch.dtype, device: torch.device) -> Run:
     first, last = rows[a].slot, rows[b - 1].slot + 1
+    if b - a == 1:
+        return Run(first, last, rows[a].start + 1, slice(a, b), None, None)
     lengths = np.full(last - first, max(row.start for row in rows[a:b]) + 1)
     offsets = np.array([row.slot - first for row in rows[a:b]])
     length = int(lengths[0])

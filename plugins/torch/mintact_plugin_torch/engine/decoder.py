@@ -1,4 +1,4 @@
-"""The text model of Qwen3-VL over packed tokens, without padding and without module overhead.
+"""The text model of a policy over packed tokens, without padding and without module overhead.
 
 It reads the policy's own weights, so weights loaded into the policy are these. Shapes: T packed
 tokens, H hidden size, Q query heads, K key heads, D head size.
@@ -20,15 +20,20 @@ Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
 """`(layer, query [T, Q, D], key [T, K, D], value [T, K, D]) -> [T, Q × D]`."""
 
 
+class _Linear(NamedTuple):
+    weight: Tensor
+    bias: Tensor | None
+
+
 class _Layer(NamedTuple):
     input_norm: Tensor
-    qkv: Tensor
-    query_norm: Tensor
-    key_norm: Tensor
-    output: Tensor
+    qkv: _Linear
+    query_norm: Tensor | None
+    key_norm: Tensor | None
+    output: _Linear
     mlp_norm: Tensor
-    gate_up: Tensor
-    down: Tensor
+    gate_up: _Linear
+    down: _Linear
 
 
 class Decoder:
@@ -40,21 +45,30 @@ class Decoder:
         policy: the policy whose weights are used.
 
     Raises:
-        ConfigurationError: when the model has attention biases, which are not supported.
+        ConfigurationError: when layers attend within a sliding window, or positions are scaled by
+            the length of what is computed together: neither is supported.
     """
 
     def __init__(self, policy: Policy) -> None:
-        self._text: Any = policy.model.model.language_model
+        self._text: Any = policy.text
         self._head: Any = policy.model.lm_head
+        self._rotary = policy.family.rotary
         config = self._text.config
-        if config.attention_bias:
-            raise ConfigurationError("attention_bias is not supported", where="embedded engine")
+        _check(config)
         self.query_heads = int(config.num_attention_heads)
         self.key_heads = int(config.num_key_value_heads)
-        self.head_size = int(getattr(config, "head_dim", config.hidden_size // self.query_heads))
+        self.head_size = int(
+            getattr(config, "head_dim", None) or config.hidden_size // self.query_heads
+        )
         self._eps = float(config.rms_norm_eps)
         self._layers = [_fuse(layer) for layer in self._text.layers]
         self._activation = self._text.layers[0].mlp.act_fn
+        half = self.head_size // 2
+        weight = self._text.embed_tokens.weight
+        # rotating is x × cos + swapped halves of x × sin, the first half of the sines negated
+        self._signs = torch.ones(self.head_size, dtype=weight.dtype, device=weight.device)
+        self._signs[:half] = -1
+        self._table: tuple[Tensor, Tensor] | None = None
 
     @property
     def layers(self) -> int:
@@ -81,13 +95,13 @@ class Decoder:
 
         Args:
             states: `[T, H]` embeddings, image features in place.
-            positions: int64 `[3, T]`.
+            positions: int64 `[3, T]`, as the policy's layout gives them, or `[T]` where the three
+                are equal, as they are for text.
             attend: attention over cached and new tokens.
             image_tokens: indices `[n]` of the image tokens.
             deepstack: `[n, H]` a layer, added to the first layers' output there.
         """
-        cos, sin = self._text.rotary_emb(states, positions[:, None])
-        cos, sin = cos[0, :, None], sin[0, :, None]
+        cos, sin = self._turns(states, positions)
         for number, layer in enumerate(self._layers):
             states = states + self._attention(number, layer, states, cos, sin, attend)
             states = states + self._mlp(layer, states)
@@ -95,50 +109,93 @@ class Decoder:
                 states = states.index_add(0, image_tokens, deepstack[number])
         return self._norm(states, self._text.norm.weight)
 
+    def _turns(self, states: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
+        """Cosines and signed sines `[T, 1, D]`."""
+        if positions.dim() == 1:
+            cos, sin = self._text_table(states, int(positions.max()))
+            return F.embedding(positions, cos)[:, None], F.embedding(positions, sin)[:, None]
+        cos, sin = self._rotary(states, positions)
+        return cos[:, None], (sin * self._signs)[:, None]
+
+    def _text_table(self, states: Tensor, last: int) -> tuple[Tensor, Tensor]:
+        """Rows of text positions, at least up to `last`; they depend on no weight."""
+        if self._table is None or last >= len(self._table[0]):
+            steps = torch.arange(2 * last + 1024, device=states.device).expand(3, -1)
+            cos, sin = self._rotary(states, steps)
+            self._table = cos, sin * self._signs
+        return self._table
+
     def _attention(
         self, number: int, layer: _Layer, states: Tensor, cos: Tensor, sin: Tensor, attend: Attend
     ) -> Tensor:
-        heads = F.linear(self._norm(states, layer.input_norm), layer.qkv)
+        heads = F.linear(self._norm(states, layer.input_norm), *layer.qkv)
         heads = heads.view(len(states), -1, self.head_size)
         keys_end = self.query_heads + self.key_heads
         query, key = heads[:, : self.query_heads], heads[:, self.query_heads : keys_end]
-        query = _rotate(self._norm(query, layer.query_norm), cos, sin)
-        key = _rotate(self._norm(key, layer.key_norm), cos, sin)
-        return F.linear(attend(number, query, key, heads[:, keys_end:]), layer.output)
+        if layer.query_norm is not None and layer.key_norm is not None:
+            query, key = self._norm(query, layer.query_norm), self._norm(key, layer.key_norm)
+        query, key = _rotate(query, cos, sin), _rotate(key, cos, sin)
+        return F.linear(attend(number, query, key, heads[:, keys_end:]), *layer.output)
 
     def _mlp(self, layer: _Layer, states: Tensor) -> Tensor:
-        gate, up = F.linear(self._norm(states, layer.mlp_norm), layer.gate_up).chunk(2, dim=-1)
-        return F.linear(self._activation(gate).mul_(up), layer.down)
+        gate, up = F.linear(self._norm(states, layer.mlp_norm), *layer.gate_up).chunk(2, dim=-1)
+        return F.linear(self._activation(gate).mul_(up), *layer.down)
 
     def _norm(self, states: Tensor, weight: Tensor) -> Tensor:
         return F.rms_norm(states, weight.shape, weight, self._eps)
 
 
+def _check(config: Any) -> None:
+    windows = set(getattr(config, "layer_types", None) or ()) - {"full_attention"}
+    if windows:
+        raise ConfigurationError(
+            f"layers of type {', '.join(sorted(windows))} are not supported",
+            where="embedded engine",
+            next="take another engine",
+        )
+    scaling = (getattr(config, "rope_parameters", None) or {}).get("rope_type", "default")
+    if scaling in ("dynamic", "longrope"):
+        raise ConfigurationError(
+            f"positions of type {scaling!r} are not supported",
+            where="embedded engine",
+            next="take another engine",
+        )
+
+
 def _rotate(heads: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    first, second = heads.chunk(2, dim=-1)
-    return heads * cos + torch.cat((-second, first), dim=-1) * sin
+    return torch.addcmul(heads * cos, heads.roll(heads.shape[-1] // 2, -1), sin)
 
 
 def _fuse(layer: Any) -> _Layer:
     attention, mlp = layer.self_attn, layer.mlp
+    query_norm, key_norm = (getattr(attention, f"{name}_norm", None) for name in "qk")
     return _Layer(
         input_norm=layer.input_layernorm.weight,
         qkv=_joined([attention.q_proj, attention.k_proj, attention.v_proj]),
-        query_norm=attention.q_norm.weight,
-        key_norm=attention.k_norm.weight,
-        output=attention.o_proj.weight,
+        query_norm=None if query_norm is None else query_norm.weight,
+        key_norm=None if key_norm is None else key_norm.weight,
+        output=_Linear(attention.o_proj.weight, attention.o_proj.bias),
         mlp_norm=layer.post_attention_layernorm.weight,
         gate_up=_joined([mlp.gate_proj, mlp.up_proj]),
-        down=mlp.down_proj.weight,
+        down=_Linear(mlp.down_proj.weight, mlp.down_proj.bias),
     )
 
 
 @torch.no_grad()
-def _joined(modules: Sequence[Any]) -> Tensor:
-    joined = torch.cat([module.weight for module in modules])
+def _joined(modules: Sequence[Any]) -> _Linear:
+    """The modules' weights and biases, each made views of one tensor."""
+    weight = _shared([module.weight for module in modules])
+    biases = [module.bias for module in modules if module.bias is not None]
+    if biases and len(biases) != len(modules):
+        raise ConfigurationError("projections with and without bias", where="embedded engine")
+    return _Linear(weight, _shared(biases) if biases else None)
+
+
+def _shared(parameters: Sequence[Any]) -> Tensor:
+    joined = torch.cat([parameter.detach() for parameter in parameters])
     first = 0
-    for module in modules:
-        last = first + len(module.weight)
-        module.weight.data = joined[first:last]
+    for parameter in parameters:
+        last = first + len(parameter)
+        parameter.data = joined[first:last]
         first = last
     return joined

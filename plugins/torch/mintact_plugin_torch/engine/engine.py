@@ -9,7 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mintact_plugin_torch.engine.images import ImageStore
+from mintact_plugin_torch.engine.images import ImageStore, RequestImage
+from mintact_plugin_torch.engine.metrics import exposition
 from mintact_plugin_torch.engine.request import (
     GenerateBody,
     Job,
@@ -20,6 +21,8 @@ from mintact_plugin_torch.engine.runner import Limits, Runner
 from mintact_plugin_torch.engine.scheduler import Scheduler
 from mintact_plugin_torch.engine.weights import read_weights, write_weights
 from mintact_plugin_torch.policy import Policy
+
+_COLDEST = 1e-6
 
 
 class Engine:
@@ -46,7 +49,7 @@ class Engine:
         self.deterministic = deterministic
         self.scheduler = Scheduler(Runner(policy, limits, deterministic=deterministic), version)
         self.images = ImageStore(policy, limits.image_bytes)
-        text = policy.model.config.text_config
+        text = policy.text.config
         self._vocabulary = int(text.vocab_size)
         self._ends = _ids(getattr(text, "eos_token_id", None))
 
@@ -58,7 +61,7 @@ class Engine:
             BadImage: an image that cannot be used.
         """
         sources = [body.image_data] if isinstance(body.image_data, str) else body.image_data or []
-        images = [await asyncio.to_thread(self.images.open, source) for source in sources]
+        images = await asyncio.to_thread(self._open, sources) if sources else []
         sampling = body.sampling_params
         prompt = make_prompt(
             body.input_ids,
@@ -73,13 +76,17 @@ class Engine:
         return Job(
             rid=body.rid or secrets.token_hex(16),
             prompt=prompt,
-            temperature=sampling.temperature,
+            # below this, logits would overflow: SGLang takes it as greedy too
+            temperature=sampling.temperature if sampling.temperature >= _COLDEST else 0.0,
             max_new_tokens=sampling.max_new_tokens,
             stops=stops if sampling.ignore_eos else stops | self._ends,
             rng=random_stream(sampling.sampling_seed),
             changed=changed,
             stream=body.stream,
         )
+
+    def _open(self, sources: list[str]) -> list[RequestImage]:
+        return [self.images.open(source) for source in sources]
 
     async def load(self, path: str, version: str | None, *, abort: bool) -> None:
         """Serve the weights of a directory, once nothing runs or while paused.
@@ -110,10 +117,10 @@ class Engine:
             "is_generation": True,
             "preferred_sampling_params": None,
             "weight_version": self.scheduler.version,
-            "has_image_understanding": True,
+            "has_image_understanding": self.policy.family.sees,
             "has_audio_understanding": False,
-            "model_type": "qwen3_vl",
-            "architectures": ["Qwen3VLForConditionalGeneration"],
+            "model_type": self.policy.model.config.model_type,
+            "architectures": [type(self.policy.model).__name__],
         }
 
     def load_figures(self) -> dict[str, Any]:
@@ -126,7 +133,13 @@ class Engine:
             "num_used_slots": slots.busy,
             "num_used_tokens": slots.held_tokens,
             "token_usage": slots.busy / slots.count,
+            "cache_hit_rate": self.scheduler.counts.hit_rate,
         }
+
+    def metrics(self) -> str:
+        """What `/metrics` says."""
+        name = Path(self.model_path).name
+        return exposition(self.load_figures(), self.scheduler.counts, name)
 
 
 def _ids(value: int | list[int] | None) -> frozenset[int]:

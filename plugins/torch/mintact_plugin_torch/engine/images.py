@@ -6,6 +6,7 @@ import base64
 import binascii
 import hashlib
 import os
+import stat
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
@@ -102,9 +103,7 @@ class ImageStore:
             size = self._sizes.get(digest)
         if size is None:
             patches = self._decode(digest, content if content is not None else _read(source))
-            _, rows, columns = patches.grid
-            side = self._policy.layout.patch
-            size = (columns * side, rows * side)
+            size = patches.size
             with self._lock:
                 self._sizes.put(digest, size, 1)
         return RequestImage(digest, *size, lambda: self._recall(digest, source))
@@ -114,10 +113,7 @@ class ImageStore:
         if not _is_path(source):
             content = _read(source)
             return hashlib.sha256(content).hexdigest(), content
-        try:
-            status = os.stat(source)
-        except OSError as error:
-            raise BadImage(f"cannot be read: {error.strerror}", where=source) from None
+        status = _status(source)
         key = (source, status.st_mtime_ns, status.st_size)
         with self._lock:
             known = self._files.get(key)
@@ -137,7 +133,8 @@ class ImageStore:
     def _decode(self, digest: str, content: bytes) -> Patches:
         try:
             patches = self._policy.patches(content)
-        except (MintactError, OSError, ValueError, SyntaxError) as error:
+        except Exception as error:
+            # decoders answer broken files with errors of any kind
             raise BadImage(f"not a usable image: {error}", where=f"image {digest[:12]}") from None
         with self._lock:
             self._patches.put(digest, patches, patches.pixels.nbytes)
@@ -147,6 +144,17 @@ class ImageStore:
 def _is_path(source: str) -> bool:
     # base64 of a JPEG file begins with a slash too
     return source.startswith(("/", "file://")) and not source.startswith("/9j/")
+
+
+def _status(source: str) -> os.stat_result:
+    """Of a regular file: reading a device or a pipe might never end."""
+    try:
+        status = os.stat(source.removeprefix("file://"))
+    except (OSError, ValueError) as error:
+        raise BadImage(f"cannot be read: {error}", where=f"image {source[:200]!r}") from None
+    if not stat.S_ISREG(status.st_mode):
+        raise BadImage("not a file", where=f"image {source[:200]!r}")
+    return status
 
 
 def _read(source: str) -> bytes:

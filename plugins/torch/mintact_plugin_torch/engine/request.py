@@ -139,11 +139,12 @@ class Job:
     @property
     def total(self) -> int:
         """Tokens of prompt and output."""
-        return self.prompt.length + self.generated
+        return self.prompt.length + len(self.logprobs)
 
     def append(self, token: int, logprob: float, version: str) -> None:
         """Take a sampled token, and end if it is the last one."""
-        self.prompt.ids[self.total] = self.prompt.keys[self.total] = token
+        place = self.total
+        self.prompt.ids[place] = self.prompt.keys[place] = token
         if not self.versions or self.versions[-1][0] != version:
             self.versions.append((version, self.generated))
         self.logprobs.append(logprob)
@@ -214,9 +215,10 @@ def make_prompt(
     """
     if len(ids) + room > context:
         raise _too_long(len(ids), room, context)
-    collapsed = np.array(ids, dtype=np.int64)
-    if collapsed.min() < 0 or collapsed.max() >= vocabulary:
+    # compared before they become an array: a number of any size can be sent
+    if min(ids) < 0 or max(ids) >= vocabulary:
         raise BadRequest(f"input_ids must lie in [0, {vocabulary})")
+    collapsed = np.array(ids, dtype=np.int64)
     places = np.flatnonzero(collapsed == image_token)
     if len(places) != len(images):
         raise BadRequest(
@@ -246,7 +248,8 @@ def make_prompt(
 
 def random_stream(seed: int | None) -> np.random.Generator:
     """The random numbers of one request: by its seed alone, or fresh ones."""
-    return np.random.Generator(np.random.Philox(secrets.randbits(64) if seed is None else seed))
+    number = secrets.randbits(64) if seed is None else seed % 2**64
+    return np.random.Generator(np.random.Philox(number))
 
 
 def _too_long(length: int, room: int, context: int) -> BadRequest:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
 
@@ -43,8 +42,7 @@ class Limits(NamedTuple):
     image_bytes: int = 256 * 2**20
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
+class Work(NamedTuple):
     """Tokens of a job that one forward computes."""
 
     job: Job
@@ -109,17 +107,18 @@ class Runner:
     def _plan(self, jobs: Sequence[Job]) -> list[Work]:
         """What each job computes now: those that decode first, then prompts as far as it goes."""
         work, budget = [], self.limits.forward_tokens
-        for job in sorted(jobs, key=self._missing):
+        lengths = self.slots.lengths
+        missing = [(job.total - lengths[job.slot], job) for job in jobs]
+        if len(missing) > 1 and sum(tokens for tokens, _ in missing) > budget:
+            missing.sort(key=_tokens)
+        for wanted, job in missing:
             # chunks of a prompt must not depend on the other requests when deterministic
             room = self.limits.forward_tokens if self.deterministic else budget
-            tokens = min(self._missing(job), room)
+            tokens = min(wanted, room)
             if tokens:
-                work.append(Work(job, Row(job.slot, self.slots.lengths[job.slot], tokens)))
+                work.append(Work(job, Row(job.slot, lengths[job.slot], tokens)))
                 budget -= tokens
         return sorted(work, key=lambda item: order(item.row))
-
-    def _missing(self, job: Job) -> int:
-        return job.total - self.slots.lengths[job.slot]
 
     def _forward(self, batch: Sequence[Work]) -> Tensor:
         """Hidden states `[packed tokens, H]`."""
@@ -128,7 +127,7 @@ class Runner:
             for item in batch
         ]
         ids = self._tensor(np.concatenate([prompt.ids[part] for prompt, part in slices]))
-        positions = self._tensor(
+        positions = self._positions(
             np.concatenate([prompt.positions[:, part] for prompt, part in slices], axis=1)
         )
         plan = Plan([item.row for item in batch], self._dtype, self._device)
@@ -144,6 +143,11 @@ class Runner:
         tokens, features = images
         states[tokens] = features.tokens
         return self.decoder.forward(states, positions, attend, tokens, features.deepstack)
+
+    def _positions(self, positions: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Tensor:
+        """`[T]` where the three positions of every token are equal, else `[3, T]`."""
+        text = bool((positions[1:] == positions[0]).all())
+        return self._tensor(positions[0] if text else positions)
 
     def _images(self, batch: Sequence[Work]) -> tuple[Tensor, ImageFeatures] | None:
         """Packed indices of the image tokens of a batch, and what stands there."""
@@ -180,7 +184,7 @@ class Runner:
         return known
 
     def _chunks(self, images: list[RequestImage]) -> list[list[RequestImage]]:
-        patches = images[0].width * images[0].height // self.policy.layout.patch**2
+        patches = self.policy.layout.patches(images[0].width, images[0].height)
         step = 1 if self.deterministic else max(1, _ENCODE_PATCHES // patches)
         return [images[i : i + step] for i in range(0, len(images), step)]
 
@@ -202,9 +206,10 @@ class Runner:
         if not chosen:
             return
         jobs = [job for job, _ in chosen]
-        last = self._tensor(np.array([end for _, end in chosen]))
+        if len(chosen) < len(hidden):
+            hidden = hidden[self._tensor(np.array([end for _, end in chosen]))]
         sampled = sample(
-            self.decoder.logits(hidden[last]),
+            self.decoder.logits(hidden),
             self._tensor(np.array([job.temperature for job in jobs], dtype=np.float32)),
             self._tensor(np.array([job.rng.random() for job in jobs])),
         )
@@ -214,6 +219,10 @@ class Runner:
 
     def _tensor(self, array: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> Tensor:
         return torch.from_numpy(array).to(self._device)
+
+
+def _tokens(missing: tuple[int, Job]) -> int:
+    return missing[0]
 
 
 def _size(image: RequestImage) -> tuple[int, int]:

@@ -24,11 +24,12 @@ def sample(logits: Tensor, temperatures: Tensor, uniforms: Tensor) -> Sampled:
         uniforms: float64 `[rows]` in [0, 1), one draw a row.
     """
     greedy = temperatures == 0
-    heat = torch.where(greedy, 1.0, temperatures)
+    some = bool(greedy.any())
+    heat = torch.where(greedy, 1.0, temperatures) if some else temperatures
     logprobs = (logits.float() / heat[:, None]).log_softmax(-1)
     cumulative = logprobs.double().exp_().cumsum_(-1)
     targets = uniforms[:, None] * cumulative[:, -1:]
     ids = torch.searchsorted(cumulative, targets, right=True).clamp_max_(logits.shape[-1] - 1)[:, 0]
-    if bool(greedy.any()):
+    if some:
         ids = torch.where(greedy, logprobs.argmax(-1), ids)
     return Sampled(ids, logprobs.gather(-1, ids[:, None])[:, 0])

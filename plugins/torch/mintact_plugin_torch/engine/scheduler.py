@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Literal, TypeVar
 
+from mintact_plugin_torch.engine.metrics import Counts
 from mintact_plugin_torch.engine.request import Job
 from mintact_plugin_torch.engine.runner import Runner
 
@@ -35,11 +36,13 @@ class Scheduler:
     Attributes:
         version: of the weights served now.
         paused: how generation is paused, None while it runs.
+        counts: of requests and tokens since the start.
     """
 
     def __init__(self, runner: Runner, version: str) -> None:
         self.runner, self.version = runner, version
         self.paused: PauseMode | None = None
+        self.counts = Counts()
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._waiting: deque[Job] = deque()
         self._running: list[Job] = []
@@ -182,6 +185,8 @@ class Scheduler:
             job.slot, job.stale = reservation.slot, False
             if not job.retractions:
                 job.cached = reservation.cached
+                self.counts.prompt += job.prompt.length
+                self.counts.cached += job.cached
             self._running.append(job)
         self._waiting.extendleft(reversed(deferred))
 
@@ -195,28 +200,37 @@ class Scheduler:
             for job in self._running:
                 job.stale = True
                 job.finish = _aborted(f"{type(error).__name__}: {error}", status=500)
-        for job in self._running:
+        told = [job for job in self._running if job.finish is not None or job.stream]
+        for job in told:
             if job.finish is not None:
                 self._release(job)
-            if job.finish is not None or job.stream:
-                job.changed(job)
+                self._count(job)
+        # whoever learns of an end finds it in the loads and counts too
         self._running = [job for job in self._running if job.finish is None]
+        for job in told:
+            job.changed(job)
 
     def _abort(self, chosen: Callable[[Job], bool]) -> None:
-        for job in (*self._running, *self._waiting):
-            if not chosen(job):
-                continue
+        ended = [job for job in (*self._running, *self._waiting) if chosen(job)]
+        for job in ended:
             job.finish = _aborted("Aborted")
             if job.slot >= 0:
                 self._release(job)
-            job.changed(job)
+            self._count(job)
         self._running = [job for job in self._running if job.finish is None]
         self._waiting = deque(job for job in self._waiting if job.finish is None)
+        for job in ended:
+            job.changed(job)
 
     def _release(self, job: Job) -> None:
         keys = None if job.stale else job.prompt.keys[: job.total]
         self.runner.slots.release(job.slot, keys)
         job.slot = -1
+
+    def _count(self, job: Job) -> None:
+        self.counts.requests += 1
+        self.counts.generated += job.generated
+        self.counts.aborted += job.finish is not None and job.finish["type"] == "abort"
 
     def _stop(self) -> None:
         self._abort(lambda job: True)

@@ -36,8 +36,11 @@ def image_key(digest: str) -> int:
 def common_prefix(a: Keys, b: Keys) -> int:
     """Number of leading keys that are equal."""
     length = min(len(a), len(b))
+    if not length or a[0] != b[0]:
+        return 0
     differ = a[:length] != b[:length]
-    return int(differ.argmax()) if differ.any() else length
+    first = int(differ.argmax())
+    return first if differ[first] else length
 
 
 class Slots:
@@ -104,8 +107,7 @@ class Slots:
         """
         if all(self._busy):
             return None
-        donor, shared = self._longest(keys, present=True)
-        _, coming = self._longest(keys, present=False)
+        donor, shared, coming = self._longest(keys)
         if coming >= shared + MIN_SHARED:
             return None
         if shared < MIN_SHARED:
@@ -146,19 +148,20 @@ class Slots:
                 tensor[slot, :, : self._written[slot]] = 0
             self.lengths[slot] = self._written[slot] = 0
 
-    def _longest(self, keys: Keys, *, present: bool) -> tuple[int, int]:
-        """Slot with the longest common prefix, computed already or only promised."""
-        best = (0, 0)
+    def _longest(self, keys: Keys) -> tuple[int, int, int]:
+        """Slot with the longest prefix computed already, its length, and the longest promised."""
+        donor = present = promised = 0
         if not self._reuse:
-            return best
+            return donor, present, promised
         # the last prompt token is always computed: its logits are what is sampled from
         wanted = keys[:-1]
         for slot, content in enumerate(self._content):
-            known = content[: self.lengths[slot]] if present else content
-            shared = common_prefix(known, wanted)
-            if shared > best[1]:
-                best = (slot, shared)
-        return best
+            shared = common_prefix(content, wanted)
+            promised = max(promised, shared)
+            computed = min(shared, self.lengths[slot])
+            if computed > present:
+                donor, present = slot, computed
+        return donor, present, promised
 
     def _free_slot(self) -> int:
         """The lowest empty slot, else the idle one unused for longest."""

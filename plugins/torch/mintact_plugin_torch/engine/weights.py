@@ -24,20 +24,25 @@ def read_weights(path: Path, policy: Policy) -> dict[str, Tensor]:
     Raises:
         BadWeights: nothing there, a broken file, other names or other shapes.
     """
-    files = sorted(path.glob("*.safetensors"))
+    try:
+        files = sorted(path.glob("*.safetensors"))
+    except (OSError, ValueError) as error:
+        raise BadWeights(f"cannot be read: {error}", where=str(path)) from None
     if not files:
         raise BadWeights("no safetensors file", where=str(path))
     tensors: dict[str, Tensor] = {}
+    stored_name = policy.family.stored_name
     for file in files:
         try:
-            tensors.update(load_file(file))
+            read = load_file(file)
         except (SafetensorError, OSError) as error:
             raise BadWeights(f"cannot be read: {error}", where=str(file)) from None
+        tensors.update((stored_name(name), tensor) for name, tensor in read.items())
     wanted = policy.tensors()
     # a tied weight may be stored under either name or both
-    known = policy.model.state_dict()
+    known = {stored_name(name) for name in policy.model.state_dict()}
     missing = sorted(set(wanted) - set(tensors))
-    strange = sorted(set(tensors) - set(known))
+    strange = sorted(set(tensors) - known)
     shapes = sorted(n for n in wanted if n in tensors and tensors[n].shape != wanted[n].shape)
     for what, names in (("lacks", missing), ("has unknown", strange), ("has misshapen", shapes)):
         if names:
@@ -49,5 +54,6 @@ def read_weights(path: Path, policy: Policy) -> dict[str, Tensor]:
 def write_weights(policy: Policy, tensors: Mapping[str, Tensor]) -> None:
     """Copy checked tensors into the policy's own."""
     for name, tensor in policy.model.state_dict().items():
-        if name in tensors:
-            tensor.copy_(tensors[name])
+        stored = policy.family.stored_name(name)
+        if stored in tensors:
+            tensor.copy_(tensors[stored])

@@ -15,7 +15,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from mintact_platform.datasets.supervised import Pixels
+from mintact_platform.errors import ConfigurationError
 from mintact_platform.records.demonstration import Box, Demonstration
+from mintact_plugin_torch.layout import GridLayout
 from mintact_plugin_torch.policy import Patches, Policy
 
 IMAGES = 48
@@ -77,7 +79,7 @@ def align(
         for group in adam.param_groups:
             group["lr"] = lr * min(1.0, step / 10) * max(0.1, 1 - (step - 1) / steps)
         seen = list(itertools.islice(stream, IMAGES))
-        labels = torch.stack([_labels(screen, words, policy.layout.cell) for screen in seen])
+        labels = torch.stack([_labels(screen, words, _grid(policy).cell) for screen in seen])
         loss, recall = probe.loss([policy.cut(screen.pixels) for screen in seen], labels)
         loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(trained, 1.0)
@@ -94,7 +96,7 @@ class _Probe:
     def __init__(self, policy: Policy, words: Sequence[int], screen: Screen) -> None:
         height, width = screen.pixels.shape[:2]
         self.policy, self.words = policy, torch.tensor(words)
-        self.rows, self.columns = policy.layout.grid(width, height)
+        self.rows, self.columns = _grid(policy).grid(width, height)
         self.embedding = policy.model.model.language_model.embed_tokens.weight
         self.bias = nn.Parameter(torch.full((len(words),), -5.0))
         fixed = torch.Generator().manual_seed(0)
@@ -117,6 +119,12 @@ class _Probe:
         )
         found = ((logits > 0) & (labels > 0)).sum() / labels.sum()
         return LABELS_WEIGHT * named + located, float(found)
+
+
+def _grid(policy: Policy) -> GridLayout:
+    if not isinstance(policy.layout, GridLayout):
+        raise ConfigurationError("only a model with a grid of image tokens can be aligned")
+    return policy.layout
 
 
 def _labels(screen: Screen, words: Sequence[str], cell: int) -> Tensor:

@@ -114,7 +114,7 @@ def guided(policy: Policy) -> Iterator[None]:
     """Within it, `policy.hidden(…, guide=Guide(…))` fills the guide; the output is unchanged."""
     AttentionInterface.register(IMPLEMENTATION, _attend)
     AttentionMaskInterface.register(IMPLEMENTATION, sdpa_mask)
-    config = policy.model.model.language_model.config
+    config = policy.text.config
     before = config._attn_implementation
     config._attn_implementation = IMPLEMENTATION
     try:

@@ -16,6 +16,7 @@ import torch
 from tokenizers import Tokenizer
 from transformers import Qwen3VLConfig, Qwen3VLForConditionalGeneration
 
+from mintact_plugin_torch.families import FAMILIES
 from mintact_plugin_torch.policy import Policy
 from mintact_plugin_torch.warmstart import tokenizer as vocabulary
 
@@ -141,11 +142,17 @@ def make_tiny(path: str | Path, seed: int = 0, corpus: Iterable[str] = SAMPLE) -
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Command line of `python -m mintact_plugin_torch.warmstart.tiny`."""
-    parser = argparse.ArgumentParser(description="make a tiny, untrained Qwen3-VL directory")
+    parser = argparse.ArgumentParser(description="make a tiny, untrained model directory")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--family", choices=sorted(FAMILIES), default="qwen3_vl")
     options = parser.parse_args(argv)
-    print(make_tiny(options.out, options.seed))
+    if options.family == "qwen3_vl":
+        print(make_tiny(options.out, options.seed))
+    else:
+        from mintact_plugin_torch.warmstart.tiny_families import make_tiny_family
+
+        print(make_tiny_family(options.out, options.family, options.seed))
     return 0
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
@@ -45,7 +45,9 @@ FRAGMENTS = (
 ENTRIES = 512
 
 
-def train(corpus: Iterable[str], entries: int = ENTRIES) -> Tokenizer:
+def train(
+    corpus: Iterable[str], entries: int = ENTRIES, special: Sequence[str] = SPECIAL
+) -> Tokenizer:
     """Train on texts as the model will see them; tags and fragments are cut out first.
 
     Digits stand alone, so that a coordinate's tokens do not depend on its neighbours.
@@ -53,6 +55,7 @@ def train(corpus: Iterable[str], entries: int = ENTRIES) -> Tokenizer:
     Args:
         corpus: texts without special tokens.
         entries: upper bound of the vocabulary, everything included.
+        special: the model family's special tokens.
     """
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
@@ -66,10 +69,10 @@ def train(corpus: Iterable[str], entries: int = ENTRIES) -> Tokenizer:
     trainer = trainers.BpeTrainer(
         vocab_size=entries - len(fixed),
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-        special_tokens=[AddedToken(text, special=True, normalized=False) for text in SPECIAL],
+        special_tokens=[AddedToken(text, special=True, normalized=False) for text in special],
         show_progress=False,
     )
-    longest_first = sorted((*SPECIAL, *fixed), key=len, reverse=True)
+    longest_first = sorted((*special, *fixed), key=len, reverse=True)
     cut = re.compile("|".join(re.escape(text) for text in longest_first))
     tokenizer.train_from_iterator((part for text in corpus for part in cut.split(text)), trainer)
     tokenizer.add_tokens([AddedToken(text, special=False, normalized=False) for text in fixed])
@@ -82,14 +85,14 @@ def special_ids(tokenizer: Tokenizer) -> dict[str, int]:
     return {text: vocabulary[text] for text in SPECIAL}
 
 
-def write(tokenizer: Tokenizer, directory: Path) -> None:
+def write(tokenizer: Tokenizer, directory: Path, *, end: str = TURN_END, pad: str = PAD) -> None:
     """Write `tokenizer.json` and the `tokenizer_config.json` that Hugging Face loaders ask for."""
     tokenizer.save(str(directory / "tokenizer.json"))
     config = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "bos_token": None,
-        "eos_token": TURN_END,
-        "pad_token": PAD,
+        "eos_token": end,
+        "pad_token": pad,
         "model_max_length": 4096,
         "clean_up_tokenization_spaces": False,
     }

@@ -1,7 +1,9 @@
 import asyncio
 import base64
 import io
-from collections.abc import AsyncIterator, Awaitable, Callable
+import os
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,8 @@ from mintact_plugin_torch.engine.runner import Limits
 from mintact_plugin_torch.layout import expand
 from mintact_plugin_torch.policy import ImageFeatures, Policy
 from PIL import Image
+
+from mintact_platform import processes
 
 Ask = Callable[..., Awaitable[dict[str, Any]]]
 OpenEngine = Callable[..., Any]
@@ -55,6 +59,32 @@ def open_engine(tiny_model_dir: Path) -> OpenEngine:
             await asyncio.to_thread(engine.scheduler.stop)
 
     return opened
+
+
+@pytest.fixture(scope="session")
+def server_process(tiny_model_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """URL of a real server in a process of its own, shared by the session's tests."""
+    spec = {
+        "threads": 1,
+        "dtype": "float32",
+        "device": "cpu",
+        # no prompt is cut in two, to be computed under one version and sampled from under the next
+        "limits": {"slots": 32, "context": 512, "forward_tokens": 4096},
+        "model_path": str(tiny_model_dir),
+        "version": "1",
+        "deterministic": False,
+    }
+    child = asyncio.run(
+        processes.spawn(
+            [sys.executable, "-m", "mintact_plugin_torch.engine.server"],
+            spec,
+            log=tmp_path_factory.mktemp("server") / "engine.log",
+            mark=f"engine-tests-{os.getpid()}",
+            deadline=120,
+        )
+    )
+    yield str(child.ready["url"])
+    child.kill()
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,123 @@
+"""Servers of others as children: ready when they answer, gone when their parent is."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+from mintact_plugin_sglang import launch as launching
+from mintact_plugin_sglang.launch import launch
+
+from mintact_platform.errors import MintactError
+from mintact_platform.trees import marked
+
+MARK = f"sglang-guard-{os.getpid()}"
+
+# a server whose helper leaves its tree and forgets its mark, as pickled memory's manager does
+SERVER = """
+import http.server, os, sys
+if os.fork() == 0:
+    os.setsid()
+    os.execve(sys.executable, [sys.executable, "-c", "import time; time.sleep(600)", "stray"], {})
+class Answer(http.server.SimpleHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Answer).serve_forever()
+"""
+
+
+def strays() -> int:
+    found = 0
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit():
+            try:
+                words = (process / "cmdline").read_bytes().split(b"\0")
+            except OSError:
+                continue
+            found += words[-2:-1] == [b"stray"]
+    return found
+
+
+def server(ports):
+    return [sys.executable, "-c", SERVER, str(ports[0])]
+
+
+async def test_stopping_ends_the_server_and_what_it_left_behind(tmp_path):
+    child = await launch(server, ports=1, probe="/", log=tmp_path / "log", mark=MARK, deadline=60)
+    assert strays() == 1
+    await child.stop()
+    assert marked(MARK) == []
+    assert strays() == 0
+
+
+async def test_a_killed_server_ends_its_guard(tmp_path, until):
+    child = await launch(server, ports=1, probe="/", log=tmp_path / "log", mark=MARK, deadline=60)
+    served = [pid for pid in marked(MARK) if pid != child.process.pid]
+    os.kill(served[0], signal.SIGKILL)
+    await until(lambda: not child.alive())
+    assert child.process.returncode == 128 + signal.SIGKILL
+    await until(lambda: strays() == 0)
+    await child.stop()
+
+
+async def test_a_killed_parent_leaves_nothing(tmp_path, until):
+    script = f"""
+        import asyncio, sys
+        from pathlib import Path
+        from mintact_plugin_sglang.launch import launch
+        async def main():
+            await launch(lambda ports: [sys.executable, "-c", {SERVER!r}, str(ports[0])], ports=1,
+                         probe="/", log=Path({str(tmp_path / "log")!r}), mark={MARK!r}, deadline=60)
+            print("ready", flush=True)
+            await asyncio.sleep(600)
+        asyncio.run(main())
+    """
+    parent = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(script)], stdout=subprocess.PIPE
+    )
+    assert await asyncio.to_thread(parent.stdout.readline) == b"ready\n"
+    assert len(marked(MARK)) >= 2
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    await until(lambda: marked(MARK) == [] and strays() == 0)
+
+
+async def test_what_ends_before_it_answers_is_told_with_its_last_words(tmp_path):
+    words = [sys.executable, "-c", "print('no such option'); raise SystemExit(3)"]
+    with pytest.raises(MintactError, match="no such option"):
+        await launch(
+            lambda ports: words, ports=1, probe="/", log=tmp_path / "log", mark=MARK, deadline=60
+        )
+    assert marked(MARK) == []
+
+
+async def test_a_port_that_is_taken_meanwhile_is_not_the_end(tmp_path, monkeypatch):
+    import socket
+
+    taken = socket.create_server(("127.0.0.1", 0))
+    free, given = launching.free_ports, []
+
+    def ports(count):
+        given.append([taken.getsockname()[1]] if not given else free(count))
+        return given[-1]
+
+    monkeypatch.setattr(launching, "free_ports", ports)
+    simple = SERVER.replace("os.fork() == 0", "False")
+    child = await launch(
+        lambda ports: [sys.executable, "-c", simple, str(ports[0])],
+        ports=1,
+        probe="/",
+        log=tmp_path / "log",
+        mark=MARK,
+        deadline=60,
+    )
+    taken.close()
+    assert len(given) == 2
+    assert child.ready["url"].endswith(f":{given[1][0]}")
+    await child.stop()
