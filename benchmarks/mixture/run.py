@@ -28,7 +28,7 @@ from mintact_platform.dashboard.history import History
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 DOMAINS = ("mobile", "desktop", "web", "tools")
-FASTEST = 0.5
+FASTEST = 1.5
 """Seconds of a step of the fastest domain; each next one takes twice as long."""
 QUOTA = 2
 WITHOUT = {"fill": "fifo", "flow_control": "none", "eviction": "oldest"}
@@ -37,7 +37,7 @@ WITHOUT = {"fill": "fifo", "flow_control": "none", "eviction": "oldest"}
 def main() -> None:
     options = _options()
     console = Console(width=100)
-    steps = 4 if options.quick else 20
+    steps = 4 if options.quick else 15
     with tempfile.TemporaryDirectory(prefix="mintact-benchmark-") as name:
         directory = Path(name)
         mintact(directory, "torch", "new-model", "model", "--align-steps", "0")
@@ -103,7 +103,7 @@ action_space = {{ name = "chance:{domain.title()}", params = {{ prompt = "short"
 judge = "chance:coin"
 instances = 8
 quota = {QUOTA}
-max_turns = 3
+max_turns = 2
 """
         for index, domain in enumerate(DOMAINS)
     ]

@@ -9,6 +9,7 @@ from dataclasses import asdict
 from typing import Any
 
 from mintact_platform.cli.tables import print_renderable, print_table
+from mintact_platform.config import RunConfig
 from mintact_platform.dashboard.environments import HEADERS, environment_rows
 from mintact_platform.dashboard.history import History, find_run, rate
 from mintact_platform.dashboard.samples import words
@@ -26,16 +27,16 @@ EXAMPLES = """\
 """
 RECENT = 10
 """Steps whose metrics the summary averages."""
-SHOWN = (
-    "train/loss",
-    "train/grad_norm",
-    "train/entropy",
-    "train/engine_gap",
-    "train/seconds",
-    "idle/trainer",
-    "sft/loss",
-)
-"""Metrics of the summary line; `--json` has all."""
+SHOWN = {
+    "train/loss": "loss",
+    "train/grad_norm": "gradient norm",
+    "train/entropy": "entropy",
+    "train/engine_gap": "engine gap",
+    "train/seconds": "seconds a step",
+    "idle/trainer": "trainer idle",
+    "sft/loss": "SFT loss",
+}
+"""Metrics of the summary line and what they are called there; `--json` has all."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,7 +63,9 @@ def _show_run(history: History) -> None:
     length = clock_time(history.ended - history.began)
     print(f"{history.path}: step {len(done)}{asked}, weights v{history.version}, {length}")
     recent_metrics = _recent(history)
-    metrics = ", ".join(f"{n} {recent_metrics[n]:.4g}" for n in SHOWN if n in recent_metrics)
+    metrics = ", ".join(f"{SHOWN[n]} {recent_metrics[n]:.4g}" for n in SHOWN if n in recent_metrics)
+    if history.config:
+        print(f"objective: {_objective(history.config)}")
     if metrics:
         print(f"last {min(RECENT, len(done))} steps: {metrics}")
     rows = []
@@ -70,9 +73,10 @@ def _show_run(history: History) -> None:
         rollouts = [r for r in history.rollouts if r.domain == domain]
         recent = rate([r for r in rollouts if r.step >= len(done) - RECENT])
         success = percent(recent.successes / recent.n if recent.n else None)
-        rows.append((domain, str(len(rollouts)), success, str(rate(rollouts).masked)))
+        masked = str(rate(rollouts).masked)
+        rows.append((domain, _judge(history, domain), str(len(rollouts)), success, masked))
     print()
-    print_table(("domain", "rollouts", "recent success", "masked"), rows)
+    print_table(("domain", "judge", "rollouts", "recent success", "masked"), rows)
     if environments := environment_rows(history):
         print()
         print_table(HEADERS, environments)
@@ -91,6 +95,19 @@ def _show_run(history: History) -> None:
     print()
     for domain, row in ledger(history.database).items():
         print(f"{domain}: {row}")
+
+
+def _objective(config: RunConfig) -> str:
+    """The preset, and what the run file puts in place of its parts."""
+    chosen = config.objective
+    parts = [chosen.advantage, chosen.objective, chosen.correction, chosen.normaliser]
+    own = [part.name for part in parts if part is not None]
+    return chosen.preset + (f" with {', '.join(own)}" if own else "")
+
+
+def _judge(history: History, domain: str) -> str:
+    section = history.config.domains.get(domain) if history.config else None
+    return section.judge.name if section else "–"
 
 
 def _summary(history: History) -> dict[str, Any]:

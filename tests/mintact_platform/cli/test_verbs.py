@@ -19,11 +19,23 @@ from mintact_platform.storage.ids import UlidSource
 ulid = UlidSource()
 
 
+RUN = {
+    "name": "first",
+    "domains": {
+        "mobile": {
+            "environment": "micro/mobile",
+            "tasks": "micro/mobile:train",
+            "judge": {"name": "acme/strict"},
+        }
+    },
+}
+
+
 @pytest.fixture
 def run(tmp_path):
     """One finished group of one rollout, queued."""
     directory = RunDirectory.create(
-        tmp_path / "runs" / "first", config_toml=dump(parse({"name": "first"})), plugins={},
+        tmp_path / "runs" / "first", config_toml=dump(parse(RUN)), plugins={},
         metadata={},
     )  # fmt: skip
     task, group = Task("t-1", "open mail", "mobile"), ulid()
@@ -46,6 +58,8 @@ def test_show_summarises_a_run(run, capsys):
     assert main(["show", "first", "--runs", str(path.parent)]) == 0
     text = capsys.readouterr().out
     assert "step 0 of 200" in text
+    assert "objective: mintact" in text
+    assert "acme/strict" in text
     assert "mobile: produced 1 = trained 0" in text
     assert main(["show", str(path), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["ledger"]["mobile"]["queued"] == 1
