@@ -15,16 +15,16 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
-from mintact_platform.dashboard import charts, figures
+from mintact_platform.dashboard import charts
 from mintact_platform.dashboard.history import History
 
+Batches = Mapping[str, list[dict[str, int]]]
 ROOT = Path(__file__).parents[2]
 HERE = Path(__file__).parent
 DOMAINS = ("mobile", "desktop", "web", "tools")
@@ -45,26 +45,15 @@ def main() -> None:
             console.print(f"{steps} steps {run} quotas", style="dim")
             write_run_file(directory / f"{run}.toml", run, steps, schedule)
             mintact(directory, "train", f"{run}.toml")
-        with ExitStack() as stack:
-            histories = {
-                run: stack.enter_context(History(directory / "runs" / run))
-                for run in ("with", "without")
-            }
-            draw(histories, options.picture)
-            report(console, histories, options)
-
-
-def report(console: Console, histories: Mapping[str, History], options: Any) -> None:
-    """Tell and keep the figures."""
-    show(console, histories)
+        batches = {run: read(directory / "runs" / run) for run in ("with", "without")}
+    draw(batches, options.picture)
+    show(console, batches)
     console.print(f"picture: {options.picture}")
-    exact = all(set(s.realised.values()) == {QUOTA} for s in histories["with"].steps)
-    figures_of = {run: [dict(s.realised) for s in h.steps] for run, h in histories.items()}
+    exact = all(set(batch.values()) == {QUOTA} for batch in batches["with"])
     options.json.parent.mkdir(parents=True, exist_ok=True)
-    options.json.write_text(json.dumps({"exact": exact, "batches": figures_of}, indent=1) + "\n")
-    console.print(
-        f"{'met' if exact else 'MISSED'}: every batch holds {QUOTA} groups of each domain"
-    )
+    options.json.write_text(json.dumps({"exact": exact, "batches": batches}, indent=1) + "\n")
+    told = "met" if exact else "MISSED"
+    console.print(f"{told}: with quotas, every batch holds {QUOTA} groups of each domain")
 
 
 def _options() -> argparse.Namespace:
@@ -97,7 +86,7 @@ def write_run_file(path: Path, name: str, steps: int, schedule: Mapping[str, Any
         f"""
 [domains.{domain}]
 environment = "micro/{domain}"
-params = {{ step_seconds = {FASTEST * 2**index} }}
+params = {{ step_seconds = {seconds(index)} }}
 tasks = "micro/{domain}:train"
 action_space = {{ name = "chance:{domain.title()}", params = {{ prompt = "short" }} }}
 judge = "chance:coin"
@@ -128,30 +117,46 @@ fallback_after = 600
     path.write_text(head + "".join(domains))
 
 
-def draw(histories: Mapping[str, History], path: Path) -> None:
+def read(run: Path) -> list[dict[str, int]]:
+    """Groups of each domain in each batch."""
+    with History(run) as history:
+        return [{d: step.realised.get(d, 0) for d in DOMAINS} for step in history.steps]
+
+
+def draw(batches: Batches, path: Path) -> None:
     """Both runs' batches under one another."""
     captions = {
         "with": f"with quotas: {QUOTA} groups of each domain in every batch",
         "without": "without: whoever comes first",
     }
-    parts = [(captions[run], figures.mix(history)) for run, history in histories.items()]
-    legend = [
-        (f"{domain}, steps of {FASTEST * 2**index:g} s", index)
-        for index, domain in enumerate(histories["with"].domains)
-    ]
+    parts = []
+    for run, steps in batches.items():
+        bars = [
+            charts.Bar(str(number), list(step.values())) for number, step in enumerate(steps, 1)
+        ]
+        label = "groups in each batch by domain"
+        size = QUOTA * len(DOMAINS)
+        chart = charts.bar_chart(bars, DOMAINS, label=label, x_label="step", reference=size)
+        parts.append((captions[run], chart))
+    legend = [(f"{domain} {seconds(i):g} s", i) for i, domain in enumerate(DOMAINS)]
+    title = "What batches are made of, and how long an action takes"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(charts.stacked(parts, "What batches are made of", legend), encoding="utf-8")
+    path.write_text(charts.stacked(parts, title, legend), encoding="utf-8")
 
 
-def show(console: Console, histories: Mapping[str, History]) -> None:
+def seconds(index: int) -> float:
+    """Of a step of a domain."""
+    return FASTEST * 2.0**index
+
+
+def show(console: Console, batches: Batches) -> None:
     """Each domain's share of what was trained."""
     table = Table(title="share of the trained groups", title_justify="left")
     table.add_column("")
-    domains = histories["with"].domains
-    for domain in domains:
+    for domain in DOMAINS:
         table.add_column(domain, justify="right")
-    for run, history in histories.items():
-        counts = [sum(s.realised.get(d, 0) for s in history.steps) for d in domains]
+    for run, steps in batches.items():
+        counts = [sum(step[d] for step in steps) for d in DOMAINS]
         table.add_row(f"{run} quotas", *(f"{n / sum(counts):.2f}" for n in counts))
     console.print(table)
 
