@@ -130,6 +130,7 @@ class RolloutSection(_Section):
     temperature: float = Field(default=1.0, gt=0)
     max_new_tokens: int = Field(default=128, gt=0)
     max_context: int = Field(default=4096, gt=0)
+    """Tokens of a conversation; an engine that speaks messages has its endpoint's limit instead."""
     retries: int = Field(default=1, ge=0)
     """Times a failed rollout is run again."""
     min_live: int = Field(default=2, ge=2)

@@ -112,6 +112,7 @@ def main() -> None:
     torch.set_num_threads(1)
     model = Plain(sys.argv[1])
     run(model, {"kind": "batch", "count": 2, "draw": 0})
+    print(json.dumps({"ready": True}), flush=True)
     for line in sys.stdin:
         start = time.process_time(), time.perf_counter()
         tokens = run(model, json.loads(line))

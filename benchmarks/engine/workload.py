@@ -85,10 +85,10 @@ def ragged(placeholder: int, draw: int, episodes: int = EPISODES) -> list[Episod
 
 
 def long_episode(placeholder: int, draw: int, turns: int = LONG_TURNS) -> Episode:
-    """One conversation of screenshots: 80 image tokens, 24 of text and 16 generated a turn."""
+    """One conversation of screenshots: 108 image tokens, 12 of text and 12 generated a turn."""
     rng = np.random.default_rng((3, draw))
-    observations = [(_text(rng, 24), picture(rng, 320, 256)) for _ in range(turns)]
-    return Episode(_text(rng, 120), observations, [16] * turns, placeholder, 7000 * (draw + 1))
+    observations = [(_text(rng, 12), picture(rng, 384, 288)) for _ in range(turns)]
+    return Episode(_text(rng, 60), observations, [12] * turns, placeholder, 7000 * (draw + 1))
 
 
 def group(placeholder: int, draw: int, *, shared: bool) -> list[Call]:

@@ -89,6 +89,12 @@ PARTS = (
         ("openai",),
     ),
     Part(
+        "mintact-plugin-sglang",
+        "plugins/sglang",
+        'rollout engine "sglang": servers behind their router',
+        ("sglang-router",),
+    ),
+    Part(
         "mintact-plugin-openenv",
         "plugins/openenv",
         "any OpenEnv server as an environment",
@@ -139,7 +145,8 @@ LIBRARIES = {
     "openenv-core": "serving OpenEnv environments; mintact-plugin-openenv needs only a URL",
     "verifiers": "mintact-plugin-verifiers",
     "verl": "mintact-plugin-verl",
-    "sglang": "model servers on GPUs; no distribution of ours starts them yet",
+    "sglang-router": "mintact-plugin-sglang",
+    "sglang": "model servers on GPUs; in an environment of its own for mintact-plugin-sglang",
     "ray": "clusters that verl trains on; a run of ours needs none",
     "megatron-core": "training over many GPUs; no distribution of ours uses it yet",
 }

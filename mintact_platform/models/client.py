@@ -25,6 +25,8 @@ OFF_LOOP_BYTES = 64 * 1024
 """Bodies above this are encoded and decoded in a thread."""
 
 _JSON = {"Content-Type": "application/json"}
+# SGLang's answer to a rid that it has not forgotten yet; an abort is only under way when it returns
+_DUPLICATE, _FORGET_SECONDS = b"Duplicate request ID", 0.1
 
 
 class ModelServers:
@@ -89,6 +91,9 @@ class ModelServers:
     async def generate(self, request: GenerateRequest) -> Generation:
         """Generate once; a lost connection is tried once more under the same rid.
 
+        A server that still knows the rid, from the connection that was lost, is asked until it has
+        forgotten it.
+
         A request that is cancelled, or not answered in time, is aborted on the servers. An answer
         from weights older than those served is thrown away: its server, which came late or was
         restarted, is brought to the current ones and asked again.
@@ -113,7 +118,10 @@ class ModelServers:
             raise
 
     async def abort(self, rid: str) -> None:
-        """Ask every worker to end a request; says nothing about whether one knew it."""
+        """Ask every worker to end a request; says nothing about whether one knew it.
+
+        SGLang ends every request whose rid begins with this one.
+        """
         await self.workers.abort(rid)
 
     async def update(self, weights: WeightsRef, *, pause: Pause = "abort") -> None:
@@ -190,6 +198,13 @@ class ModelServers:
         return _dump(body)
 
     async def _post(self, rid: str, body: bytes) -> httpx.Response:
+        while True:
+            response = await self._deliver(rid, body)
+            if response.status_code != 400 or _DUPLICATE not in response.content:
+                return response
+            await asyncio.sleep(_FORGET_SECONDS)
+
+    async def _deliver(self, rid: str, body: bytes) -> httpx.Response:
         request = httpx.Request("POST", self._url, content=body, headers=self._headers)
         try:
             return await self._lines.send(request)

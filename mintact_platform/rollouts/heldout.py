@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mintact_platform.errors import first_cause
+from mintact_platform.records.outcome import Failure
 from mintact_platform.records.task import Task
 from mintact_platform.rollouts.episode import EpisodeKey
 from mintact_platform.rollouts.rollouter import Judged, Rollouter
@@ -17,11 +18,19 @@ from mintact_platform.storage.directory import RunDirectory
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """Successes over judged episodes of one domain; masked ones are counted apart."""
+    """Successes over judged episodes of one domain; masked ones are counted apart.
+
+    Attributes:
+        successes: by the judge.
+        episodes: judged ones.
+        masked: the others.
+        failure: why the first of them is masked.
+    """
 
     successes: int
     episodes: int
     masked: int
+    failure: Failure | None = field(default=None, compare=False)
 
     @property
     def rate(self) -> float:
@@ -76,7 +85,9 @@ async def held_out(
             running = [group.create_task(one(domain, task)) for task in chosen]
         judged = [task.result() for task in running]
         live = [j for j in judged if j.live]
-        return HeldOut(sum(j.success for j in live), len(live), len(judged) - len(live))
+        failures = (j.failure for j in judged if j.failure is not None)
+        masked = len(judged) - len(live)
+        return HeldOut(sum(j.success for j in live), len(live), masked, next(failures, None))
 
     try:
         async with asyncio.TaskGroup() as group:

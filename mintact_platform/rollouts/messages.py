@@ -108,8 +108,9 @@ class MessageConversation:
         try:
             reply = await self._engine.chat(request)
         except ModelServerError as error:
-            if error.kind == "context":
+            if error.kind == "context" and self._replies:
                 return Outcome.CONTEXT_OVERFLOW
+            # before its first reply the agent has done nothing that could be too long
             raise
         self._replies.append(_record(reply))
         self._messages.append(Message("assistant", reply.text, calls=reply.calls))

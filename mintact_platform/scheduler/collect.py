@@ -5,7 +5,6 @@ What is collected can be read, judged again, and learned from: see `datasets.rol
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from mintact_platform import config as configuration
@@ -15,10 +14,10 @@ from mintact_platform.errors import ConfigurationError
 from mintact_platform.models.protocol import WeightsRef
 from mintact_platform.records.task import Task
 from mintact_platform.registry.names import Registry
-from mintact_platform.rollouts.heldout import HeldOut, held_out, missing_tasks
+from mintact_platform.rollouts.heldout import held_out, missing_tasks
 from mintact_platform.rollouts.seeds import seed_of
 from mintact_platform.scheduler.beginning import forget_failed_start
-from mintact_platform.scheduler.evaluate import account, player
+from mintact_platform.scheduler.evaluate import account, player, tell_masked
 from mintact_platform.scheduler.plan import Plan, plan
 from mintact_platform.scheduler.progress import Display
 from mintact_platform.scheduler.runtime import running
@@ -80,7 +79,9 @@ async def collect(
             await account(runtime, display)
     finally:
         directory.close()
-    _say(results, display)
+    for name, found in results.items():
+        display.message(f"{name}: {found.successes} of {found.episodes} succeeded")
+    tell_masked(results, display)
     return 0 if all(results[name].episodes for name in tasks if tasks[name]) else 1
 
 
@@ -124,9 +125,3 @@ def spaces(checked: Plan) -> dict[str, str]:
         else checked.domains[name].space.name
         for name, section in checked.config.domains.items()
     }
-
-
-def _say(results: Mapping[str, HeldOut], display: Display) -> None:
-    for name, found in results.items():
-        masked = f", {found.masked} masked" if found.masked else ""
-        display.message(f"{name}: {found.successes} of {found.episodes} succeeded{masked}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from mintact_platform.errors import ConfigurationError
 from mintact_platform.models.protocol import WeightsRef
 from mintact_platform.records.task import Task
 from mintact_platform.registry.names import Registry
-from mintact_platform.rollouts.heldout import held_out
+from mintact_platform.rollouts.heldout import HeldOut, held_out
 from mintact_platform.scheduler.beginning import forget_failed_start
 from mintact_platform.scheduler.plan import Plan, plan
 from mintact_platform.scheduler.progress import Display
@@ -58,6 +59,7 @@ async def evaluate(config: RunConfig, *, runs: Path, registry: Registry, display
             await account(runtime, display)
     finally:
         directory.close()
+    tell_masked(results, display)
     return 0 if all(result.episodes for result in results.values()) else 1
 
 
@@ -67,6 +69,14 @@ def player(checked: Plan) -> str:
     if not checked.messages:
         return config.model.path
     return f"{config.rollout.params.get('model', '')} through {config.rollout.engine}".strip()
+
+
+def tell_masked(results: Mapping[str, HeldOut], display: Display) -> None:
+    """Why episodes are masked, one line a domain: the first failure stands for all."""
+    for name, found in results.items():
+        if (failure := found.failure) is not None:
+            why = f"{failure.phase}: {failure.kind}: {failure.message}"
+            display.message(f"{name}: {found.masked} masked, the first for {why}")
 
 
 async def account(runtime: Runtime, display: Display) -> None:

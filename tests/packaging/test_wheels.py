@@ -20,6 +20,7 @@ NAMES = {
     "mintact_plugin_torch": "mintact_plugin_torch",
     "mintact_plugin_openai": "mintact_plugin_openai",
     "mintact_plugin_openenv": "mintact_plugin_openenv",
+    "mintact_plugin_sglang": "mintact_plugin_sglang",
     "mintact_plugin_mcp": "mintact_plugin_mcp",
     "mintact_plugin_verifiers": "mintact_plugin_verifiers",
     "mintact_plugin_verl": "mintact_plugin_verl",

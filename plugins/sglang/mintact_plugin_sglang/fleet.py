@@ -156,7 +156,13 @@ class Fleet:
     async def _keep(self, place: Place) -> None:
         while True:
             if place in self._in_service:
-                await until_gone(place, self._http, every=self._every, busy=self._changing.locked)
+                await until_gone(
+                    place,
+                    self._http,
+                    every=self._every,
+                    busy=self._changing.locked,
+                    serves=lambda: place in self._in_service,
+                )
                 async with self._changing:
                     await self._take_out(place, "is gone")
             await self._reopen(place)

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import glob
 import os
 import signal
 import subprocess
 import time
 import urllib.request
+from collections.abc import Sequence
 from http.client import HTTPException
 from typing import Any, NoReturn
 
@@ -21,25 +23,27 @@ from mintact_platform import processes, trees
 _PR_SET_CHILD_SUBREAPER = 36
 _POLL_SECONDS = 0.05
 _PROBE_SECONDS = 5.0
+_GRACE_SECONDS = 3.0
 
 
 def main() -> NoReturn:
     """Guard one command: `{"command": [...], "probe": url, "ready": {...}}`."""
     signal.signal(signal.SIGTERM, _end)
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    spec = processes.adopt(on_orphan=lambda: trees.kill_below(os.getpid()))
+    guarded = 0
+    spec = processes.adopt(on_orphan=lambda: _end_gently(guarded))
     pipes = (processes.LIFELINE, processes.READY)
     environ = {name: value for name, value in os.environ.items() if name not in pipes}
     guarded = subprocess.Popen(spec["command"], stdin=subprocess.DEVNULL, env=environ).pid
     while not _answers(spec["probe"]):
         status = _ended(guarded, os.WNOHANG)
         if status is not None:
-            _leave(status)
+            _leave(guarded, status)
         time.sleep(_POLL_SECONDS)
     processes.ready(spec["ready"])
     while (status := _ended(guarded, 0)) is None:
         pass
-    _leave(status)
+    _leave(guarded, status)
 
 
 def _answers(url: str) -> bool:
@@ -60,15 +64,39 @@ def _ended(guarded: int, options: int) -> int | None:
     return 1
 
 
+def _end_gently(guarded: int) -> None:
+    """Let the server go by itself, for it removes what outlives processes; then end the rest."""
+    until = time.monotonic() + _GRACE_SECONDS
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(guarded or os.getpid(), signal.SIGTERM)
+    # the main thread reaps it and ends this process
+    while time.monotonic() < until:
+        time.sleep(_POLL_SECONDS)
+    _clear(())
+
+
 def _end(*_: Any) -> NoReturn:
-    trees.kill_below(os.getpid())
+    _clear(())
     os._exit(0)
 
 
-def _leave(code: int) -> NoReturn:
+def _leave(guarded: int, code: int) -> NoReturn:
     """End with the guarded command's exit code; a negative one would say that we were killed."""
-    trees.kill_below(os.getpid())
+    _clear((guarded,))
     os._exit(code if code >= 0 else 128 - code)
+
+
+def _clear(ended: Sequence[int]) -> None:
+    """Kill what runs below, and remove the images in shared memory that SGLang leaves when killed.
+
+    Their names hold the process that made them: `sgl_shm_<kind>_<process>_<number>`.
+    """
+    makers = [*ended, *trees.below(os.getpid())]
+    trees.kill_below(os.getpid())
+    for maker in makers:
+        for path in glob.glob(f"/dev/shm/sgl_shm_*_{maker}_*"):
+            with contextlib.suppress(OSError):
+                os.unlink(path)
 
 
 if __name__ == "__main__":

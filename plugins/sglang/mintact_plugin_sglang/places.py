@@ -123,21 +123,27 @@ async def answers(url: str, http: httpx.AsyncClient) -> bool:
 
 
 async def until_gone(
-    place: Place, http: httpx.AsyncClient, *, every: float, busy: Callable[[], bool]
+    place: Place,
+    http: httpx.AsyncClient,
+    *,
+    every: float,
+    busy: Callable[[], bool],
+    serves: Callable[[], bool],
 ) -> None:
-    """Return when a worker's process is gone, nobody listens any more, or it stays sick.
+    """Return when a worker is gone: its process, whoever listened, its health, or its work.
 
     Args:
         place: of the worker.
         http: for asking it.
         every: seconds between two questions; three in a row without a good answer are a sickness.
         busy: says whether weights move: a worker may be deaf meanwhile.
+        serves: says whether it takes work still.
     """
     loop = asyncio.get_running_loop()
     misses, ask_at = 0, loop.time() + every
     while misses < 3:
         await asyncio.sleep(min(0.1, every))
-        if place.ended():
+        if place.ended() or not serves():
             return
         if loop.time() < ask_at:
             continue

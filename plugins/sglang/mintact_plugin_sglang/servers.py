@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -24,7 +25,9 @@ OURS = ("host", "port", "model-path", "model", "weight-version", "api-key", "adm
 CPU: Mapping[str, str | int | float | bool] = {
     "attention-backend": "torch_native",
     "sampling-backend": "pytorch",
-    "mem-fraction-static": 0.05,
+    # a share of the memory that is free, which other processes change while it is measured; what
+    # is taken is bounded by the tokens
+    "mem-fraction-static": 0.5,
     "max-total-tokens": 20000,
     "context-length": 4096,
     "max-running-requests": 32,
@@ -36,6 +39,10 @@ CPU: Mapping[str, str | int | float | bool] = {
 
 VISION: Mapping[str, str | int | float | bool] = {"enable-multimodal": True}
 CPU_VISION: Mapping[str, str | int | float | bool] = {"mm-attention-backend": "sdpa"}
+
+FRESH: Mapping[str, str] = {"SGLANG_VLM_CACHE_SIZE_MB": "0"}
+"""SGLang keeps what its vision encoder made of an image over updates of the encoder's weights
+(https://github.com/sgl-project/sglang/pull/36468); keys and values of images are still reused."""
 
 # an answer to /health does not wait for a token on a CPU; compiled kernels for one do not exist
 _CPU_ENVIRONMENT = {
@@ -97,7 +104,7 @@ class SGLangServer:
         """Environment variables of its processes."""
         # weights and tokenizer lie in a directory: nothing is looked for elsewhere
         offline = {"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": str(self.threads)}
-        return {**offline, **(_CPU_ENVIRONMENT if self.device == "cpu" else {})}
+        return {**offline, **FRESH, **(_CPU_ENVIRONMENT if self.device == "cpu" else {})}
 
 
 @dataclass(frozen=True)
@@ -173,8 +180,9 @@ async def launch_worker(
                 environ=server.environ(),
             )
     except MintactError as error:
+        what = _cause(log) or error.what
         raise ModelServerError(
-            error.what, kind="unreachable", where=f"worker {index}", next=error.next
+            what, kind="unreachable", where=f"worker {index}", next=error.next
         ) from error
     return Worker(child.ready["url"], child)
 
@@ -220,6 +228,13 @@ def check_arguments(arguments: Arguments) -> None:
                 where="rollout.params.server_args",
                 next="hosts, ports, weights and keys are chosen by the engine",
             )
+
+
+def _cause(log: Path) -> str:
+    """The last exception in a log: a server that fails says more after it than of it."""
+    lines = processes.tail(log, 100).splitlines()
+    named = [line for line in lines if re.match(r"[A-Za-z_.]*(Error|Exception): ", line)]
+    return f"did not start: {named[-1][:400]}" if named else ""
 
 
 def _sees(model: Path) -> bool:

@@ -193,7 +193,10 @@ TURN = st.tuples(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    deadline=None,
+)
 @given(turns=st.lists(TURN, min_size=1, max_size=6), forks=st.booleans())
 def test_every_token_of_a_usable_response_is_supervised_once(turns, forks, chat, tmp_path):
     images = ImageStore(tmp_path)

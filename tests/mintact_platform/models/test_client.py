@@ -53,6 +53,7 @@ class Worker:
     version: str = "4"
     brackets: bool = True
     busy_flushes: int = 0
+    known_rids: int = 0
     refuses: tuple[str, ...] = ()
     deaf_to_updates: bool = False
     url: str = ""
@@ -81,6 +82,10 @@ def _app(worker, loop):
     async def generate(request: Request):
         body = worker.calls[-1][1]
         images = body.get("image_data", [])
+        if worker.known_rids:
+            worker.known_rids -= 1
+            message = f"Duplicate request ID detected: {body['rid']}"
+            return JSONResponse({"error": {"message": message}}, status_code=400)
         if not worker.reads_paths and any(image.startswith("/") for image in images):
             return JSONResponse({"error": {"message": "cannot read image"}}, status_code=400)
         while worker.hang and not await request.is_disconnected():
@@ -280,6 +285,13 @@ async def test_cancelling_twice_still_aborts(workers, connect):
     with pytest.raises(asyncio.CancelledError):
         await asked
     await worker.aborted.wait()
+
+
+async def test_a_rid_that_the_server_has_not_forgotten_is_sent_until_it_has(workers, connect):
+    worker = await workers(known_rids=2)
+    client = connect(worker)
+    assert (await client.generate(_request())).ids.tolist() == [5, 6]
+    assert [body["rid"] for body in worker.bodies("/generate")] == ["r"] * 3
 
 
 @pytest.mark.parametrize("losses", [1, 2])

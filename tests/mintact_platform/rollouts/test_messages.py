@@ -6,7 +6,7 @@ import io
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
@@ -211,7 +211,7 @@ async def test_tools_that_change_are_shown_from_then_on(is_native, tools_in, tmp
     ("reply", "outcome", "turns"),
     [
         (ChatReply("I will not", refused=True), Outcome.AGENT_ERROR, 1),
-        (ModelServerError("too long", kind="context"), Outcome.CONTEXT_OVERFLOW, 0),
+        (ModelServerError("too long", kind="context"), Outcome.MODEL_FAILURE, 0),
         (ModelServerError("late", kind="timeout"), Outcome.TIMEOUT, 0),
         (ModelServerError("down", kind="http"), Outcome.MODEL_FAILURE, 0),
         (ModelServerError("withheld", kind="content_filter"), Outcome.MODEL_FAILURE, 0),
@@ -226,6 +226,12 @@ async def test_only_what_the_model_did_is_the_agents(reply, outcome, turns, tmp_
         assert (played.failure.phase, played.failure.kind) == ("generate", reply.kind)
 
 
+async def test_a_conversation_that_has_become_too_long_ends(tmp_path):
+    played = episode(Engine(text(**CLICK), ModelServerError("too long", kind="context")), tmp_path)
+    assert await played.run(Lease()) is Outcome.CONTEXT_OVERFLOW
+    assert (len(played.turns), played._last[0]) == (1, "step 1")
+
+
 async def test_a_reply_that_was_cut_off_is_an_error_turn(tmp_path):
     cut = ChatReply(text(**STOP), finish="length")
     played = episode(Engine(cut, text(**STOP)), tmp_path)
@@ -233,6 +239,7 @@ async def test_a_reply_that_was_cut_off_is_an_error_turn(tmp_path):
     assert "cut off" in played.turns[0].error
 
 
+UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 SPACES = (MobileUse(), ComputerUse(), BrowserUse(), ToolUse(unlisted="call"))
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**9), 10**9) | st.text(max_size=20),
@@ -241,6 +248,7 @@ JSON = st.recursive(
 )
 
 
+@UNHURRIED
 @given(
     space=st.sampled_from(SPACES),
     name=st.sampled_from(["mobile_use", "computer_use", "browser_use", "terminate", "paint_3"]),
@@ -259,6 +267,7 @@ def test_a_native_call_is_read_like_the_written_one(space, name, arguments, acti
     assert through == written
 
 
+@UNHURRIED
 @given(arguments=st.text(max_size=40), said=st.text(max_size=20), space=st.sampled_from(SPACES))
 def test_whatever_a_model_puts_into_a_call_is_words_for_the_parser(arguments, said, space):
     reply = ChatReply(said, (ToolCall("c", "terminate", arguments), ToolCall("d", "f", "{}")))

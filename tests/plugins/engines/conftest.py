@@ -33,7 +33,7 @@ CONTEXT = 2048
 REAL = [
     pytest.mark.slow,
     pytest.mark.real_sglang,
-    pytest.mark.timeout(900),
+    pytest.mark.timeout(1200),
 ]
 SETUPS = [
     "embedded",
@@ -41,7 +41,8 @@ SETUPS = [
     pytest.param("sglang", marks=REAL),
     pytest.param("sglang+router", marks=REAL),
 ]
-PYTHON = Path(os.environ.get("MINTACT_SGLANG_VENV", ".sglang-venv")).absolute() / "bin" / "python"
+ROOT = Path(__file__).parents[3]
+PYTHON = ROOT / os.environ.get("MINTACT_SGLANG_VENV", ".sglang-venv") / "bin" / "python"
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,8 @@ class Kind:
 KINDS = {
     "embedded": Kind(gap=2e-6, seeds=True),
     "sglang": Kind(
-        gap=2e-5,
+        # measured: 1.9e-6 at most, see benchmarks/gap
+        gap=5e-6,
         # by seed in its deterministic mode alone
         seeds=False,
         # ids index the embedding unchecked, and an exception there ends the scheduler's process;
@@ -71,6 +73,8 @@ KINDS = {
         statuses={"an id beyond the vocabulary": None, "no such image": 500},
     ),
 }
+# that of a dead worker is not over before the router has taken it out
+PATIENCE = {"retry-max-retries": 10, "health-failure-threshold": 2}
 BEHIND_ROUTER = {
     # its types are Rust's: a negative number is none of its
     "no new tokens": 422,
@@ -201,12 +205,9 @@ async def fleets(models, tmp_path_factory):
 
     async def get(kind, *, routed):
         if kind not in workers:
-            if urls := os.environ.get("DEV_SGLANG"):  # DEV
-                workers[kind] = [Worker(u, None) for u in Path(urls).read_text().split(",")]  # DEV
-                return await get(kind, routed=routed)  # DEV
             server, weights = _server(kind), WeightsRef(models[1], 1)
             starts = [
-                launch_worker(server, weights, index=i, deadline=280, **where(f"{kind}{i}"))
+                launch_worker(server, weights, index=i, deadline=600, **where(f"{kind}{i}"))
                 for i in range(2)
             ]
             workers[kind] = await asyncio.gather(*starts)
@@ -215,10 +216,7 @@ async def fleets(models, tmp_path_factory):
         if kind not in routers:
             urls = [worker.url for worker in workers[kind]]
             routers[kind] = await launch_router(
-                urls,
-                deadline=120,
-                args={"retry-max-retries": 10, "health-failure-threshold": 2},
-                **where(f"{kind}-router"),
+                urls, deadline=120, args=PATIENCE, **where(f"{kind}-router")
             )
         return workers[kind], routers[kind].url
 
@@ -226,8 +224,7 @@ async def fleets(models, tmp_path_factory):
     for router in routers.values():
         await router.aclose()
     for worker in itertools.chain(*workers.values()):
-        if worker.child:  # DEV
-            await worker.child.stop()
+        await worker.child.stop()
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module", params=SETUPS)

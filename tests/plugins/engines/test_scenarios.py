@@ -3,13 +3,15 @@
 import asyncio
 import itertools
 import json
+import os
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from mintact_platform.errors import ModelServerError
-from mintact_platform.models.protocol import GenerateRequest, Sampling, WeightsRef
+from mintact_platform.models.protocol import GenerateRequest, ImageFile, Sampling, WeightsRef
 from mintact_platform.models.sglang import generate_body
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -272,13 +274,28 @@ async def test_a_turn_finds_the_one_before_it_in_the_cache(servers, picture):
 
 async def test_an_image_by_path_and_inline_is_one_image(servers, picture):
     pad = servers.pad
-    image, ids = picture(21, 128, 128), [*_prompt(10, 30), pad, 90]
+    # not those of another set-up, whose worker may be the same
+    seed = 1000 + next(_numbers)
+    image, ids = picture(seed, 128, 128), [*_prompt(seed, 30), pad, 90]
     by_path = await servers.client(image_transport="path").generate(_request(ids, [image]))
     inline = await servers.client(image_transport="inline").generate(_request(ids, [image]))
-    other = await servers.client().generate(_request(ids, [picture(22, 128, 128)]))
+    other = await servers.client().generate(_request(ids, [picture(seed + 1, 128, 128)]))
     assert by_path.prompt_tokens == inline.prompt_tokens == 31 + 16
     assert inline.cached_tokens == by_path.prompt_tokens - 1
     assert other.cached_tokens <= 30, "other pixels, other tokens"
+
+
+async def test_an_image_that_the_server_cannot_open_is_sent_inline(servers, agree, picture):
+    image, ids = picture(23), [*_prompt(14, 20), servers.pad, 90]
+    # a file of this process alone: the path it resolves to is no file of any other
+    with os.fdopen(os.memfd_create("picture"), "wb") as file:
+        file.write(image.path.read_bytes())
+        file.flush()
+        own = ImageFile(Path(f"/proc/self/fd/{file.fileno()}"), image.digest)
+        client = servers.client(image_transport="auto")
+        got = await client.generate(_request(ids, [own]))
+    assert client.image_transport == "inline"
+    agree(ids, got.ids, got.logprobs, [image])
 
 
 # ---- what is refused ---------------------------------------------------------------------------

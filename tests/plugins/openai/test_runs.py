@@ -51,7 +51,11 @@ def rows(run, query):
 
 
 @pytest.mark.parametrize(
-    ("tools", "domains"), [("text", ["mobile", "desktop"]), ("native", ["desktop", "tools"])]
+    ("tools", "domains"),
+    [
+        pytest.param("text", ["mobile", "desktop"], marks=pytest.mark.runs),
+        ("native", ["desktop", "tools"]),
+    ],
 )
 def test_a_teacher_that_solves_its_tasks_is_measured_so(
     tools, domains, run_file, endpoint, teacher, tmp_path, capsys
@@ -149,7 +153,22 @@ def test_a_collection_goes_on_where_it_stopped_and_one_that_never_began_leaves_i
     assert main(["eval", str(path), "--runs", str(runs), "evaluation.episodes=1"]) == 2
 
 
+@pytest.mark.runs
+def test_a_model_that_is_not_served_is_told_with_the_endpoints_words(
+    run_file, endpoint, tmp_path, capsys, say
+):
+    endpoint.does(say.refuses(404, "no model named 'teacher-1'"))
+    runs = tmp_path / "runs"
+    words = ["evaluation.episodes=2", "--runs", str(runs)]
+    assert main(["eval", str(run_file("mobile")), *words]) == 1
+    told = "mobile: 2 masked, the first for generate: not_found: HTTP 404: no model named"
+    assert told in capsys.readouterr().err
+    found = rows(runs / "run", "SELECT outcome, reward FROM evaluations")
+    assert [tuple(row) for row in found] == [("model_failure", None)] * 2
+
+
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_a_student_is_trained_on_what_was_collected(run_file, endpoint, teacher, tmp_path, capsys):
     endpoint.does(teacher("mobile", split="train", count=4000))
     path, runs = run_file("mobile", name="teacher"), tmp_path / "runs"
@@ -158,14 +177,15 @@ def test_a_student_is_trained_on_what_was_collected(run_file, endpoint, teacher,
     student = tmp_path / "student.toml"
     student.write_text(
         f'name = "student"\nmodel = {{ path = "{make_tiny(tmp_path / "tiny")}" }}\n'
-        "[sft]\nsteps = 20\nbatch = 8\n"
+        "[sft]\nsteps = 12\nbatch = 8\n"
         f'data = [{{ name = "rollouts", params = {{ path = "{runs / "teacher"}" }} }}]\n'
+        'action_spaces = { mobile_use = { prompt = "short" } }\n'
     )
     assert main(["sft", str(student), "--runs", str(runs)]) == 0
     losses = [
         row["value"]
         for row in rows(runs / "student", "SELECT value FROM metrics WHERE name = 'sft/loss'")
     ]
-    assert len(losses) == 20
+    assert len(losses) == 12
     assert losses[-1] < losses[0] / 2
     assert (runs / "student" / "model" / "config.json").is_file()

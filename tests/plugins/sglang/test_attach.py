@@ -5,7 +5,7 @@ import os
 
 import pytest
 from mintact_plugin_sglang.engine import SGLangEngine
-from mintact_plugin_sglang.router import launch_router
+from mintact_plugin_sglang.router import Router, control_client, launch_router
 
 from mintact_platform.errors import ConfigurationError, ModelServerError
 from mintact_platform.models.protocol import WeightsRef
@@ -18,10 +18,27 @@ def attached(*workers, **params) -> SGLangEngine:
     return SGLangEngine(mode="attach", **params)
 
 
-@pytest.fixture
-async def router(tmp_path):
-    router = await launch_router([], log=tmp_path / "router.log", mark=MARK, deadline=60)
+@pytest.fixture(scope="module")
+def running_router(tmp_path_factory):
+    log = tmp_path_factory.mktemp("router") / "log"
+
+    async def started():
+        router = await launch_router([], log=log, mark=MARK, deadline=120)
+        await router.http.aclose()
+        return router
+
+    router = asyncio.run(started())
     yield router
+    router.child.kill()
+
+
+@pytest.fixture
+async def router(running_router):
+    """A router of others, without workers."""
+    router = Router(running_router.url, control_client(None))
+    yield router
+    for url in await router.worker_states():
+        await router.remove_worker(url)
     await router.aclose()
 
 
@@ -179,3 +196,19 @@ async def test_a_late_start_is_a_timeout(stand_in, spec):
     with pytest.raises(ModelServerError, match="not ready within 1 s") as caught:
         await attached(worker).start(spec(deadline=1.0))
     assert caught.value.kind == "timeout"
+
+
+async def test_a_worker_deaf_during_an_update_is_left_out_and_brought_back(
+    router, stand_in, spec, running, ask, until, tmp_path
+):
+    quick, deaf = stand_in(), stand_in()
+    for one in (quick, deaf):
+        await router.add_worker(one.url)
+    engine = attached(router_url=router.url, health_seconds=1.0)
+    async with running(engine, spec(WeightsRef(tmp_path, 1))):
+        deaf.healthy = False
+        await engine.update(WeightsRef(tmp_path, 2))
+        assert (quick.weights, deaf.weights) == ("2", "1")
+        deaf.healthy = True
+        await until(engine.healthy)
+        assert deaf.weights == "2"

@@ -58,8 +58,11 @@ async def test_stopping_ends_the_server_and_what_it_left_behind(tmp_path):
 async def test_a_killed_server_ends_its_guard(tmp_path, until):
     child = await launch(server, ports=1, probe="/", log=tmp_path / "log", mark=MARK, deadline=60)
     served = [pid for pid in marked(MARK) if pid != child.process.pid]
+    left = Path(f"/dev/shm/sgl_shm_mm_{served[0]}_0123abcd")
+    left.touch()
     os.kill(served[0], signal.SIGKILL)
     await until(lambda: not child.alive())
+    assert not left.exists()
     assert child.process.returncode == 128 + signal.SIGKILL
     await until(lambda: strays() == 0)
     await child.stop()

@@ -1,4 +1,4 @@
-"""The real SGLang on a CPU: our requests are its own, and weights reach it by every way.
+"""The real SGLang on a CPU: weights reach it by every way, in every mode of an update.
 
 `pytest -m real_sglang tests/plugins/sglang`, with the environment of `make sglang-venv`; another
 place of it is told by MINTACT_SGLANG_VENV.
@@ -9,8 +9,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import subprocess
-import sys
 from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
@@ -84,34 +82,17 @@ async def greedy(engine, ask, image) -> list[float]:
     return generation.logprobs.tolist()
 
 
-async def test_what_we_send_is_what_sglang_reads(
-    sglang_python, stand_in, spec, running, ask, models, image, monkeypatch
-):
-    worker = stand_in()
-    here = {"mode": "attach", "worker_urls": [worker.url], "python": sys.executable}
-    for transfer in ("disk", "tensor"):
-        async with running(
-            SGLangEngine(**here, transfer=transfer), spec(WeightsRef(models[0], 1))
-        ) as engine:
-            await engine.generate(replace(ask(), images=(image,)))
-            await engine.generate(replace(ask(), sampling=replace(ask().sampling, temperature=0)))
-            for version, mode in enumerate(("abort", "retract", "in_place"), start=2):
-                await engine.update(WeightsRef(models[1], version), mode=mode)
-            await engine._fleet.servers.abort("r")
-    questions = ("/server_info", "/model_info", "/flush_cache", "/v1/loads")
-    calls = [(route, body) for route, body in worker.calls if route not in questions]
-    assert {"/generate", "/update_weights_from_tensor"} <= {route for route, _ in calls}
-    script = Path(__file__).with_name("in_sglang.py")
-    done = await asyncio.to_thread(
-        subprocess.run,
-        [sglang_python, str(script)],
-        input=json.dumps(calls),
-        stdout=subprocess.PIPE,
-        text=True,
-        timeout=600,
-        check=True,
-    )
-    assert json.loads(done.stdout.splitlines()[-1]) == []
+def touched(image: ImageFile) -> ImageFile:
+    """The same picture but for one colour of one pixel."""
+    pixels = np.asarray(Image.open(image.path)).copy()
+    pixels[0, 0, 0] ^= 1
+    path = image.path.with_name("touched.png")
+    Image.fromarray(pixels).save(path)
+    return ImageFile(path, blake2b(path.read_bytes()).hexdigest())
+
+
+def distance(one: list[float], other: list[float]) -> float:
+    return float(np.abs(np.subtract(one, other)).max())
 
 
 async def test_a_launched_server_is_the_tested_release(engine):
@@ -126,7 +107,9 @@ async def test_weights_arrive_by_every_way_and_are_the_same(
     first = await greedy(engine, ask, image)
     await engine.update(WeightsRef(models[1], 2))
     second = await greedy(engine, ask, image)
-    assert max(np.abs(np.subtract(first, second))) > 0.01
+    assert distance(first, second) > 0.1
+    # a picture that looks the same and was never seen: nothing kept of the old weights is in it
+    assert distance(second, await greedy(engine, ask, touched(image))) < 0.01
     clock = asyncio.get_running_loop().time
     for version, (transfer, part) in enumerate(
         [("tensor", 512), ("tensor", 1), ("distributed", 512), ("distributed", 1), ("disk", 1)],
@@ -157,22 +140,26 @@ async def test_running_requests_meet_an_update_as_the_mode_says(engine, ask, mod
     fleet = engine._fleet
     old = await fleet.servers.workers._served(worker_url(engine))
     new = max(100, old) + 1
-    asked = asyncio.create_task(
-        engine.generate(replace(ask(f"long-{mode}", tokens=400), rid=f"long-{mode}"))
-    )
+    asked = [
+        asyncio.create_task(
+            engine.generate(replace(ask(f"{mode}-{i}", tokens=400), rid=f"{mode}-{i}"))
+        )
+        for i in range(6)
+    ]
 
     async def runs() -> bool:
         reply = await fleet._http.get(f"{worker_url(engine)}/v1/loads")
-        return reply.json()["loads"][0]["num_running_reqs"] > 0
+        return reply.json()["loads"][0]["num_running_reqs"] > len(asked) // 2
 
     await until(runs)
     await engine.update(WeightsRef(models[0], new), mode=mode)
-    generation = await asked
-    versions = generation.versions.tolist()
-    assert versions == sorted(versions)
+    generations = await asyncio.gather(*asked)
+    versions = [one.versions.tolist() for one in generations]
+    assert all(one == sorted(one) for one in versions)
+    # some may have ended by themselves before the update
     if mode == "abort":
-        assert generation.finish == "abort"
-        assert set(versions) == {old}
+        assert "abort" in {one.finish for one in generations}
+        assert {version for one in versions for version in one} == {old}
     else:
-        assert generation.finish == "length"
-        assert set(versions) == {old, new}
+        assert {one.finish for one in generations} <= {"stop", "length"}
+        assert [old, new] in [sorted(set(one)) for one in versions]

@@ -119,6 +119,7 @@ def test_a_launched_worker_gets_explicit_places_and_what_a_cpu_needs(tmp_path):
     assert given["--attention-backend"] == "torch_native"
     assert "--enable-multimodal" in words
     assert "--base-gpu-id" not in words
+    assert server.environ()["SGLANG_VLM_CACHE_SIZE_MB"] == "0"
 
 
 def test_workers_on_gpus_take_one_after_the_other(tmp_path):

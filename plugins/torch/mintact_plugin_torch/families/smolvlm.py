@@ -41,6 +41,7 @@ class SmolVLM(OnePosition, Family):
         self._tiled = TiledLayout(tiles, source, int(model.config.vision_config.patch_size))
         self.layout = self._tiled
         stated = preprocessor(source)
+        self._filter = Image.Resampling(stated.get("resample", Image.Resampling.LANCZOS))
         self._normalise = Normalisation(
             stated.get("image_mean", (0.5,) * 3), stated.get("image_std", (0.5,) * 3), tiles.side**2
         )
@@ -49,8 +50,8 @@ class SmolVLM(OnePosition, Family):
         """Resize and cut a uint8 `[height, width, 3]` image; the whole image comes last."""
         height, width = pixels.shape[:2]
         cut = self._tiled.tiles.cut(width, height)
-        image = _resized(_resized(Image.fromarray(pixels), cut.first), cut.second)
-        whole = np.asarray(_resized(image, (self._side, self._side)))
+        image = self._resized(self._resized(Image.fromarray(pixels), cut.first), cut.second)
+        whole = np.asarray(self._resized(image, (self._side, self._side)))
         tiles = [*_tiles(np.asarray(image), cut, self._side), whole]
         flat = np.stack([tile.transpose(2, 0, 1).reshape(-1) for tile in tiles])
         return Patches(
@@ -70,6 +71,9 @@ class SmolVLM(OnePosition, Family):
         embeddings = self.text.embed_tokens(ids)
         shown = (ids == self.image_token_id)[:, None]
         return ImageFeatures(embeddings.masked_scatter(shown, features.to(embeddings.dtype)))
+
+    def _resized(self, image: Image.Image, size: tuple[int, int]) -> Image.Image:
+        return image if image.size == size else image.resize(size, self._filter)
 
 
 class TiledLayout:
@@ -113,10 +117,6 @@ class TiledLayout:
     def patches(self, width: int, height: int) -> int:
         """Number of patches the vision tower makes of it."""
         return self.tiles.cut(width, height).total * self._patches
-
-
-def _resized(image: Image.Image, size: tuple[int, int]) -> Image.Image:
-    return image if image.size == size else image.resize(size, Image.Resampling.LANCZOS)
 
 
 def _tiles(pixels: Pixels, cut: Cut, side: int) -> list[Pixels]:

@@ -108,13 +108,13 @@ def client(server_process):
         yield opened
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.sampled_from(ROUTES), st.sampled_from(["POST", "POST", "PUT", "GET"]), contents)
 def test_whatever_is_sent_is_answered_and_a_good_request_follows(client, route, method, content):
     _check(client, method, route, content)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(bodies.map(json.dumps).map(str.encode))
 def test_whatever_generation_is_asked_a_good_one_follows(client, content):
     _check(client, "POST", "/generate", content)

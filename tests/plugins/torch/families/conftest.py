@@ -40,7 +40,7 @@ class Stock:
         self.config, self.path = config, path
         self.model = model.from_pretrained(path, attn_implementation="sdpa").eval()
         self.tokenizer = Tokenizer.from_file(str(path / "tokenizer.json"))
-        self.processor = None
+        self.processor = self.writer = None
         if config.model_type == "qwen2_5_vl":
             self.processor = Qwen2VLImageProcessorPil.from_pretrained(path)
         elif config.model_type == "smolvlm":
@@ -84,9 +84,10 @@ class Stock:
     def _written(self, lines: dict[str, Any], index: int, length: int) -> str:
         """What the stock processor writes for an image."""
         if self.config.model_type == "idefics3":
-            tokenizer = transformers.AutoTokenizer.from_pretrained(self.path)
-            stock = Idefics3Processor(self.processor, tokenizer, image_seq_len=length)
-            return stock.replace_image_token(lines, index)
+            if self.writer is None:
+                tokenizer = transformers.AutoTokenizer.from_pretrained(self.path)
+                self.writer = Idefics3Processor(self.processor, tokenizer, image_seq_len=length)
+            return self.writer.replace_image_token(lines, index)
         # its processor cannot be made without num2words
         (rows,), (columns,) = lines["rows"], lines["cols"]
         names = ("<fake_token_around_image>", "<image>", "<global-img>")

@@ -42,7 +42,8 @@ def test_a_family_trains_with_images_from_pre_flight_to_the_last_push(
         text=True,
         timeout=400,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "prefix ✓ · image tokens " in done.stdout
-    assert "step 2/2 v2" in done.stdout
-    assert "produced" in done.stdout
+    shown = done.stdout + done.stderr
+    assert done.returncode == 0, shown
+    assert "prefix ✓ · image tokens " in shown
+    assert "step 2/2 v2" in shown
+    assert "produced" in shown

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from mintact_plugin_torch.families.smolvlm import SmolVLM
 from mintact_plugin_torch.features import Normalisation
 from mintact_plugin_torch.policy import Policy
+from PIL import Image
 from transformers.models.idefics3.image_processing_pil_idefics3 import Idefics3ImageProcessorPil
 from transformers.models.smolvlm.image_processing_pil_smolvlm import SmolVLMImageProcessorPil
 
@@ -27,8 +28,9 @@ def family(model_dir) -> SmolVLM:
     size=st.tuples(st.integers(20, 160), st.integers(20, 160)),
     longest=st.none() | st.integers(40, 150),
     split=st.booleans(),
+    resample=st.sampled_from([Image.Resampling.LANCZOS, Image.Resampling.BICUBIC]),
 )
-def test_tiles_are_those_of_the_processor(family, processor, size, longest, split):
+def test_tiles_are_those_of_the_processor(family, processor, size, longest, split, resample):
     # images of three pixels' height are left out: the processors take such a side for the channels
     width, height = size
     pixels = np.random.default_rng(width * 1000 + height).integers(
@@ -39,6 +41,7 @@ def test_tiles_are_those_of_the_processor(family, processor, size, longest, spli
         max_image_size={"longest_edge": 32},
         do_resize=longest is not None,
         do_image_splitting=split,
+        resample=resample,
         image_mean=[0.5] * 3,
         image_std=[0.5] * 3,
     )
@@ -46,7 +49,7 @@ def test_tiles_are_those_of_the_processor(family, processor, size, longest, spli
     tiles = Tiles(32, 4, longest, split)
     cut = tiles.cut(width, height)
     assert (cut.rows, cut.columns) == (int(read["rows"][0][0]), int(read["cols"][0][0]))
-    family._tiled.tiles = tiles
+    family._tiled.tiles, family._filter = tiles, resample
     patches = family.cut(pixels)
     assert len(patches.pixels) == cut.total
     values = NORMALISE(patches.pixels)
