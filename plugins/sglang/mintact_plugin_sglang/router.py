@@ -23,6 +23,9 @@ DEFAULTS: Mapping[str, str | int | float | bool] = {
     "balance-rel-threshold": 1.1,
     "worker-startup-check-interval": 1,
     "health-check-interval-secs": 2,
+    # a request of a dead worker is tried until the router has taken that one out
+    "health-failure-threshold": 2,
+    "retry-max-retries": 10,
     # a worker that refuses many requests is not sick; dead ones are taken out by the engine
     "disable-circuit-breaker": True,
     "log-level": "warn",

@@ -73,8 +73,6 @@ KINDS = {
         statuses={"an id beyond the vocabulary": None, "no such image": 500},
     ),
 }
-# that of a dead worker is not over before the router has taken it out
-PATIENCE = {"retry-max-retries": 10, "health-failure-threshold": 2}
 BEHIND_ROUTER = {
     # its types are Rust's: a negative number is none of its
     "no new tokens": 422,
@@ -215,9 +213,7 @@ async def fleets(models, tmp_path_factory):
             return workers[kind][:1], workers[kind][0].url
         if kind not in routers:
             urls = [worker.url for worker in workers[kind]]
-            routers[kind] = await launch_router(
-                urls, deadline=120, args=PATIENCE, **where(f"{kind}-router")
-            )
+            routers[kind] = await launch_router(urls, deadline=120, **where(f"{kind}-router"))
         return workers[kind], routers[kind].url
 
     yield get
