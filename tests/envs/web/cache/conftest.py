@@ -106,7 +106,9 @@ class Site:
 
             def do_PUT(self):
                 self.rfile.read(int(self.headers.get("content-length") or 0))
-                return _send(self, b"put", site=site, headers=[("access-control-allow-origin", "*")])
+                return _send(
+                    self, b"put", site=site, headers=[("access-control-allow-origin", "*")]
+                )
 
             def do_OPTIONS(self):
                 site.hits.append(f"OPTIONS {self.path}")
