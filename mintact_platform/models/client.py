@@ -27,6 +27,8 @@ OFF_LOOP_BYTES = 64 * 1024
 _JSON = {"Content-Type": "application/json"}
 # SGLang's answer to a rid that it has not forgotten yet; an abort is only under way when it returns
 _DUPLICATE, _FORGET_SECONDS = b"Duplicate request ID", 0.1
+# the router's answer while it still sends to a worker that died; it finds out within seconds
+_LOST, _LOST_SECONDS, _LOST_TIMES = b"error sending request", 0.5, 20
 
 
 class ModelServers:
@@ -198,11 +200,16 @@ class ModelServers:
         return _dump(body)
 
     async def _post(self, rid: str, body: bytes) -> httpx.Response:
+        lost = 0
         while True:
             response = await self._deliver(rid, body)
-            if response.status_code != 400 or _DUPLICATE not in response.content:
+            if response.status_code == 400 and _DUPLICATE in response.content:
+                await asyncio.sleep(_FORGET_SECONDS)
+            elif _lost(response) and lost < _LOST_TIMES:
+                lost += 1
+                await asyncio.sleep(_LOST_SECONDS)
+            else:
                 return response
-            await asyncio.sleep(_FORGET_SECONDS)
 
     async def _deliver(self, rid: str, body: bytes) -> httpx.Response:
         request = httpx.Request("POST", self._url, content=body, headers=self._headers)
@@ -218,6 +225,10 @@ class ModelServers:
             return await self._lines.send(request, fresh=True)
         except httpx.TransportError as error:
             raise unreachable(self._url, error) from error
+
+
+def _lost(response: httpx.Response) -> bool:
+    return response.status_code >= 500 and _LOST in response.content
 
 
 def _behind(generation: Generation, wanted: WeightsRef) -> bool:

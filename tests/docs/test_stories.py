@@ -13,6 +13,8 @@ import time
 
 import pytest
 
+pytestmark = pytest.mark.runs
+
 PATIENCE = 1200
 """Seconds: a story takes a minute or two, and many times that where other jobs keep the cores."""
 

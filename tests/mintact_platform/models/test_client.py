@@ -54,6 +54,7 @@ class Worker:
     brackets: bool = True
     busy_flushes: int = 0
     known_rids: int = 0
+    lost: int = 0
     refuses: tuple[str, ...] = ()
     deaf_to_updates: bool = False
     url: str = ""
@@ -82,6 +83,10 @@ def _app(worker, loop):
     async def generate(request: Request):
         body = worker.calls[-1][1]
         images = body.get("image_data", [])
+        if worker.lost:
+            worker.lost -= 1
+            message = "error sending request for url (http://127.0.0.1:1/generate)"
+            return JSONResponse({"error": {"message": message}}, status_code=500)
         if worker.known_rids:
             worker.known_rids -= 1
             message = f"Duplicate request ID detected: {body['rid']}"
@@ -292,6 +297,21 @@ async def test_a_rid_that_the_server_has_not_forgotten_is_sent_until_it_has(work
     client = connect(worker)
     assert (await client.generate(_request())).ids.tolist() == [5, 6]
     assert [body["rid"] for body in worker.bodies("/generate")] == ["r"] * 3
+
+
+@pytest.mark.parametrize(("lost", "asked"), [(2, 3), (99, 4)])
+async def test_a_router_that_has_a_dead_worker_is_asked_until_it_has_not(
+    workers, connect, monkeypatch, lost, asked
+):
+    monkeypatch.setattr("mintact_platform.models.client._LOST_SECONDS", 0)
+    monkeypatch.setattr("mintact_platform.models.client._LOST_TIMES", 3)
+    router = await workers(lost=lost)
+    if lost < asked:
+        assert (await connect(router).generate(_request())).ids.tolist() == [5, 6]
+    else:
+        with pytest.raises(ModelServerError, match="error sending request"):
+            await connect(router).generate(_request())
+    assert [body["rid"] for body in router.bodies("/generate")] == ["r"] * asked
 
 
 @pytest.mark.parametrize("losses", [1, 2])

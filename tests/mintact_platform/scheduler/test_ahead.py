@@ -1,5 +1,9 @@
 """With more instances than rollouts may use at once, the next group is reset on the idle ones."""
 
+import pytest
+
+pytestmark = pytest.mark.runs
+
 
 def test_a_run_with_instances_to_spare_finds_resets_done(mintact):
     run_file = mintact.run_file(

@@ -61,6 +61,7 @@ def test_a_starved_domain_does_not_stop_the_run(mintact):
     assert all(mix.get("mobile") == 2 and not mix.get("desktop") for mix in mixes)
 
 
+@pytest.mark.runs
 def test_an_existing_run_is_refused_and_a_finished_one_resumes_to_more_steps(mintact):
     path = mintact.run_file(trainer__steps=1)
     mintact("train", path)
@@ -75,6 +76,7 @@ def test_an_existing_run_is_refused_and_a_finished_one_resumes_to_more_steps(min
     assert "trainer.lr" in changed
 
 
+@pytest.mark.runs
 def test_a_synchronous_deterministic_run_repeats_itself_to_the_last_bit(mintact):
     path = mintact.run_file(
         "mobile",

@@ -10,6 +10,8 @@ import pytest
 from mintact_plugin_torch.policy import Policy
 from mintact_plugin_torch.warmstart.tiny import make_tiny
 
+pytestmark = pytest.mark.runs
+
 MODES = ("abort", "retract", "in_place")
 
 
