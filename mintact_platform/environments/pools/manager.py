@@ -231,7 +231,9 @@ def _options(pools: Mapping[str, PoolSpec], more: Mapping[str, Any]) -> dict[str
     """The local server's part of the specification."""
     here = [spec for spec in pools.values() if not spec.servers]
     options: dict[str, Any] = {
-        "pythons": sorted({spec.python for spec in here if spec.python} - {sys.executable})
+        "pythons": sorted({spec.python for spec in here if spec.python} - {sys.executable}),
+        # half as many more: broken ones end while others already take their place
+        "capacity": max(512, sum(3 * spec.instances for spec in here) // 2),
     }
     spares: Counter[str] = Counter()
     for spec in here:

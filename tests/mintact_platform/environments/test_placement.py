@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mintact_platform.environments.pools.manager import PoolSpec, _options
 from mintact_platform.environments.pools.placement import AVOID, Placement
 from mintact_platform.errors import ConfigurationError, EnvironmentFailure
 
@@ -180,3 +181,14 @@ def test_moving_leases_comes_to_rest(slots):
     else:
         raise AssertionError("leases move for ever")
     assert held.total() == total
+
+
+def test_the_server_of_this_machine_has_room_for_every_instance_of_its_pools():
+    def spec(instances, *servers):
+        return PoolSpec("e", {}, instances, servers=servers)
+
+    small = {"a": spec(4)}
+    many = {"a": spec(400), "b": spec(600), "far": spec(9000, "http://far")}
+    assert _options(small, {})["capacity"] == 512
+    assert _options(many, {})["capacity"] >= 1000
+    assert _options(many, {"capacity": 3})["capacity"] == 3, "who names it has it"
