@@ -17,7 +17,7 @@ from mintact_platform.dashboard.table import before_after, rich_table
 from mintact_platform.dashboard.terminal import clock_time, percent
 from mintact_platform.errors import ConfigurationError
 from mintact_platform.records.trajectory import Trajectory
-from mintact_platform.storage.ledger import ledger
+from mintact_platform.storage.ledger import get_meta, ledger
 from mintact_platform.storage.trajectories import load
 
 EXAMPLES = """\
@@ -64,7 +64,7 @@ def _show_run(history: History) -> None:
     print(f"{history.path}: step {len(done)}{asked}, weights v{history.version}, {length}")
     recent_metrics = _recent(history)
     metrics = ", ".join(f"{SHOWN[n]} {recent_metrics[n]:.4g}" for n in SHOWN if n in recent_metrics)
-    if history.config:
+    if history.config and get_meta(history.database, "verb") in (None, "train"):
         print(f"objective: {_objective(history.config)}")
     if metrics:
         print(f"last {min(RECENT, len(done))} steps: {metrics}")

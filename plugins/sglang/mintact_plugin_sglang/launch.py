@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from mintact_platform import processes
-from mintact_platform.errors import MintactError
+from mintact_platform.errors import ConfigurationError, MintactError
 
 HOST = "127.0.0.1"
 _TRIES = 3
@@ -90,6 +90,27 @@ def options(arguments: Arguments) -> list[str]:
 def hyphened(arguments: Arguments) -> dict[str, str | int | float | bool]:
     """The same options, all named with hyphens."""
     return {name.replace("_", "-"): value for name, value in arguments.items()}
+
+
+def refuse(arguments: Arguments, ours: Sequence[str], *, where: str, chosen: str) -> None:
+    """Refuse options that the engine sets itself.
+
+    Args:
+        arguments: what the run file gives.
+        ours: names, with hyphens.
+        where: the key of the run file.
+        chosen: what the engine chooses, in words.
+
+    Raises:
+        ConfigurationError: naming the first one.
+    """
+    for name in hyphened(arguments):
+        if name in ours:
+            raise ConfigurationError(
+                f"{name!r} is not yours to set",
+                where=where,
+                next=f"{chosen} are chosen by the engine",
+            )
 
 
 def free_ports(count: int) -> list[int]:

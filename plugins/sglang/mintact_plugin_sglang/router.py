@@ -12,9 +12,9 @@ from typing import Any
 import httpx
 
 from mintact_platform import processes
-from mintact_platform.errors import ConfigurationError, MintactError, ModelServerError
+from mintact_platform.errors import MintactError, ModelServerError
 from mintact_platform.models.sglang import failure_text
-from mintact_plugin_sglang.launch import HOST, Arguments, hyphened, launch, options
+from mintact_plugin_sglang.launch import HOST, Arguments, hyphened, launch, options, refuse
 
 DEFAULTS: Mapping[str, str | int | float | bool] = {
     "policy": "cache_aware",
@@ -199,15 +199,7 @@ def control_client(bearer: str | None) -> httpx.AsyncClient:
 
 
 def check_arguments(arguments: Arguments) -> None:
-    """Refuse options that this plugin sets itself.
-
-    Raises:
-        ConfigurationError: naming the first one.
-    """
-    for name in hyphened(arguments):
-        if name in OURS:
-            raise ConfigurationError(
-                f"{name!r} is not yours to set",
-                where="rollout.params.router_args",
-                next="hosts, ports, workers and keys are chosen by the engine",
-            )
+    """Refuse options that this plugin sets itself. Raises ConfigurationError."""
+    refuse(
+        arguments, OURS, where="rollout.params.router_args", chosen="hosts, ports, workers and keys"
+    )

@@ -15,7 +15,7 @@ from typing import Any, Literal
 from mintact_platform import processes
 from mintact_platform.errors import ConfigurationError, MintactError, ModelServerError
 from mintact_platform.models.protocol import WeightsRef
-from mintact_plugin_sglang.launch import HOST, Arguments, hyphened, launch, options
+from mintact_plugin_sglang.launch import HOST, Arguments, hyphened, launch, options, refuse
 
 Device = Literal["auto", "cpu", "cuda"]
 
@@ -216,18 +216,10 @@ def chosen_device(device: Device) -> Literal["cpu", "cuda"]:
 
 
 def check_arguments(arguments: Arguments) -> None:
-    """Refuse options that this plugin sets itself.
-
-    Raises:
-        ConfigurationError: naming the first one.
-    """
-    for name in hyphened(arguments):
-        if name in OURS:
-            raise ConfigurationError(
-                f"{name!r} is not yours to set",
-                where="rollout.params.server_args",
-                next="hosts, ports, weights and keys are chosen by the engine",
-            )
+    """Refuse options that this plugin sets itself. Raises ConfigurationError."""
+    refuse(
+        arguments, OURS, where="rollout.params.server_args", chosen="hosts, ports, weights and keys"
+    )
 
 
 def _cause(log: Path) -> str:
