@@ -1,4 +1,5 @@
 import asyncio
+import contextlib
 import os
 import signal
 from pathlib import Path
@@ -61,7 +62,8 @@ async def test_a_killed_browser_fails_its_episode_and_the_next_environment_start
     first, second = Web(), Web()
     await first.reset(seed=1)
     for pid in browsers(mark):
-        os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
     with pytest.raises(Exception, match=r"closed|crashed"):
         await first.step(CLICK)
     await second.reset(seed=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import random
 import signal
@@ -85,7 +86,8 @@ async def test_after_a_storm_every_seat_is_filled_and_every_lease_given_back(
         if rng.random() < 0.05:
             victims = processes.marked(f"{rng.choice((one, two)).mark}/workers")
             if victims:
-                os.kill(rng.choice(victims), signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(rng.choice(victims), signal.SIGKILL)
         done, running = await asyncio.wait(
             running, timeout=0.05, return_when=asyncio.FIRST_COMPLETED
         )

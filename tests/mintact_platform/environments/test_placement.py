@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mintact_platform.environments.pools import placement
 from mintact_platform.environments.pools.manager import PoolSpec, _options
 from mintact_platform.environments.pools.placement import AVOID, Placement
 from mintact_platform.errors import ConfigurationError, EnvironmentFailure
@@ -31,7 +33,8 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch):
     clock = Clock()
-    monkeypatch.setattr("mintact_platform.environments.pools.placement.time.monotonic", clock)
+    # the module's name, and not `time` itself: other threads read their clocks meanwhile
+    monkeypatch.setattr(placement, "time", SimpleNamespace(monotonic=clock))
     return clock
 
 

@@ -1,4 +1,5 @@
 import asyncio
+import contextlib
 import os
 import shutil
 import signal
@@ -86,7 +87,8 @@ async def test_a_killed_browser_fails_all_its_episodes_and_the_next_reset_starts
     )
     await asyncio.sleep(0.1)
     for pid in browsers(started):
-        os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
     for call in (waiting, several[1].step(CLICK), several[2].evaluate()):
         with pytest.raises(EnvironmentFailure) as caught:
             await call
@@ -105,7 +107,8 @@ async def test_a_killed_driver_is_replaced(started, gone):
     await one.reset(options=TASK)
     for pid, line in started().items():
         if "run-driver" in line:
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
     with pytest.raises(EnvironmentFailure):
         await one.step(CLICK)
     await one.reset(options=TASK)
@@ -274,7 +277,8 @@ async def test_fifty_episodes_with_kills_leak_nothing(started, gone, temporary):
         if turn % 3 == 2:
             await asyncio.sleep(0.05 * turn)
             for pid in browsers(started):
-                os.kill(pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
         outcomes += await asyncio.gather(*plays)
     assert len(outcomes) == 52
     assert set(outcomes) <= {"completed", "crash"}

@@ -34,7 +34,8 @@ def sleepers():
 
     yield seconds, find
     for pid in find():
-        os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 async def appeared(find):

@@ -11,6 +11,7 @@ import itertools
 import os
 import selectors
 import socket
+import threading
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -72,9 +73,14 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return future
 
     def play(self, work) -> Any:
-        """Run to the end, this loop's clock being the only one meanwhile."""
-        real = time.monotonic, time.perf_counter
-        time.monotonic = time.perf_counter = self.time
+        """Run to the end, this loop's clock being the only one of this thread meanwhile."""
+        real, here = (time.monotonic, time.perf_counter), threading.get_ident()
+
+        def for_this_thread(clock):
+            # other threads have loops too, whose timers would never end at this clock
+            return lambda: self.now if threading.get_ident() == here else clock()
+
+        time.monotonic, time.perf_counter = map(for_this_thread, real)
         try:
             return self.run_until_complete(work)
         finally:

@@ -2,6 +2,8 @@
 
 import asyncio
 import itertools
+import threading
+import time
 
 import pytest
 from hypothesis import HealthCheck, event, settings
@@ -334,3 +336,18 @@ def test_clients_that_repeat_reorder_and_die(site_of):
 @pytest.mark.timeout(7200)
 def test_clients_that_repeat_reorder_and_die_for_long(site_of):
     check(site_of, 3000, 50)
+
+
+def test_no_other_thread_sees_the_clock_that_tests_move(site_of):
+    site, seen = site_of(), []
+
+    async def look():
+        others = threading.Thread(target=lambda: seen.append(time.monotonic()))
+        others.start()
+        others.join()
+        return time.monotonic()
+
+    start = time.monotonic()
+    assert site.loop.play(look()) == site.loop.time()
+    assert start <= seen[0] <= time.monotonic()
+    site.close()

@@ -1,6 +1,7 @@
 """What hangs delays nobody else: shown by the order in which things end, not by a clock."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import time
@@ -46,7 +47,8 @@ async def lease_of(server, request):
 
     yield make
     for pid in server.workers():
-        os.kill(pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
     await asyncio.gather(*(lease.release() for lease in leases))
     await server.settled()
 

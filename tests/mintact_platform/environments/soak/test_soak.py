@@ -259,7 +259,8 @@ async def check(soak, cycles, isolated, concurrency, find_argument, progress=Non
     assert after.megabytes <= before.megabytes + 48
     left = find_argument(soak.token)
     for pid in left:
-        os.kill(pid, signal.SIGKILL)
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
     assert not left or not NAMESPACES, "daemons outlived their lease"
 
 
