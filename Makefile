@@ -28,10 +28,10 @@ quickstart: machine $(READY) ## train a tiny model on four domains on this machi
 	@sh docs/quickstart/run.sh
 
 test: lint types ## lint, types, the default suite, wheels outside the checkout
-	python -m pytest --numprocesses=2 --dist=loadfile
+	python -m pytest --numprocesses=2 --dist=loadfile --no-loadscope-reorder
 
 test-runs: machine $(READY) ## whole runs, storms, installations: what takes minutes each
-	python -m pytest -m "runs and not slow and not real_sglang" --numprocesses=2 --dist=loadfile
+	python -m pytest -m "runs and not slow and not real_sglang" --numprocesses=2 --dist=loadfile --no-loadscope-reorder
 
 test-slow: machine $(READY) ## the long runs: learning on three seeds, kills, soak
 	python -m pytest -m slow --timeout=3600

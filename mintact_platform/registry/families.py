@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import difflib
-import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from mintact_platform.errors import PluginError, near_match
+from mintact_platform.registry import signatures
 
 ANY = "/*"
 """How the name of a family ends."""
@@ -29,7 +29,7 @@ class Member:
 
     def __init__(self, target: Callable[..., Any], id: str) -> None:
         self.target, self.id = target, id
-        signature = inspect.signature(target, eval_str=True)
+        signature = signatures.read(target)
         others = [p for p in signature.parameters.values() if p.name != "id"]
         if len(others) == len(signature.parameters):
             raise PluginError(

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from mintact_platform.errors import ConfigurationError, near_match
+from mintact_platform.registry import signatures
 
 
 def parameters(target: Callable[..., Any]) -> type[BaseModel]:
     """A pydantic model of the target's keyword-only arguments.
 
     Unknown keys are refused, unless the target takes any (`**kwargs`).
+
+    Raises:
+        PluginError: an annotation that names nothing.
     """
     fields: dict[str, Any] = {}
     extra: Literal["allow", "forbid"] = "forbid"
-    for parameter in inspect.signature(target, eval_str=True).parameters.values():
+    for parameter in signatures.read(target).parameters.values():
         if parameter.kind is parameter.VAR_KEYWORD:
             extra = "allow"
         if parameter.kind is parameter.KEYWORD_ONLY:
@@ -35,6 +38,7 @@ def check(target: Callable[..., Any], params: Mapping[str, Any], *, where: str) 
 
     Raises:
         ConfigurationError: naming `where`, the parameter, and what is accepted.
+        PluginError: an annotation that names nothing.
     """
     return _checked(parameters(target), params, where)
 

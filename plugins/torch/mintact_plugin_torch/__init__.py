@@ -15,7 +15,7 @@ def register_rollout_engines() -> Targets:
 @hookimpl
 def register_trainers() -> Targets:
     """One process, one device, plain torch."""
-    return {"torch": "mintact_plugin_torch.trainer:TorchTrainer"}
+    return {"torch": "mintact_plugin_torch.factory:torch_trainer"}
 
 
 @hookimpl

@@ -1,8 +1,11 @@
 """Parameters of a target are its keyword-only arguments."""
 
+import importlib
+import sys
+
 import pytest
 
-from mintact_platform.errors import ConfigurationError
+from mintact_platform.errors import ConfigurationError, PluginError
 from mintact_platform.registry.parameters import bind, check
 
 
@@ -38,3 +41,37 @@ def test_a_wrong_name_or_type_is_one_line_that_names_the_plugin(params, message)
 def test_a_missing_parameter_is_said():
     with pytest.raises(ConfigurationError, match="parameter 'port': field required"):
         bind(Engine, {}, where="engine 'e'")
+
+
+LAZY = """
+from __future__ import annotations
+from typing import TYPE_CHECKING
+if TYPE_CHECKING:
+    from heavy import Made, Size
+
+def makes(*, size: int = 3) -> Made: ...
+class Kept:
+    def __init__(self, *, size: int = 3) -> Nothing: ...
+def takes(*, size: Size = 3) -> None: ...
+"""
+
+
+@pytest.fixture
+def lazy(tmp_path, monkeypatch):
+    (tmp_path / "lazy_plugin.py").write_text(LAZY)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield importlib.import_module("lazy_plugin")
+    monkeypatch.delitem(sys.modules, "lazy_plugin")
+
+
+@pytest.mark.parametrize("name", ["makes", "Kept"])
+def test_what_a_target_returns_may_be_named_for_type_checkers_alone(lazy, name):
+    assert check(getattr(lazy, name), {"size": "4"}, where="x") == {"size": 4}
+    with pytest.raises(ConfigurationError, match="'size'"):
+        check(getattr(lazy, name), {"size": "large"}, where="x")
+
+
+def test_what_a_target_takes_may_not_and_that_is_one_line(lazy):
+    with pytest.raises(PluginError, match=r"lazy_plugin: .*'size', 'Size'.*TYPE_CH") as caught:
+        check(lazy.takes, {}, where="x")
+    assert "\n" not in str(caught.value)

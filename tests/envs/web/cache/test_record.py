@@ -35,6 +35,7 @@ async def test_every_request_of_every_visit_is_recorded_in_order(shop):
     assert all(entry.response is not None for entry in first)
 
 
+@pytest.mark.runs
 async def test_a_site_that_takes_its_time_over_bodies_and_sockets_is_recorded_whole(
     browser, site, folder, script
 ):

@@ -144,9 +144,13 @@ def test_lives_of_leases_do_what_the_document_says(described, session):
             if response.status_code == 200:
                 done.add(case.operation.definition.raw["operationId"])
 
-    done = set()
-    Lives.run(settings=settings(SETTINGS, max_examples=20, stateful_step_count=12))
-    assert done >= {"create", "reset", "step", "evaluate", "release"}
+    done, wanted = set(), {"create", "reset", "step", "evaluate", "release"}
+    # lives are drawn by chance: some rounds have no step that succeeds
+    for _ in range(10):
+        Lives.run(settings=settings(SETTINGS, max_examples=20, stateful_step_count=12))
+        if done >= wanted:
+            break
+    assert done >= wanted
     settled(server)
 
 

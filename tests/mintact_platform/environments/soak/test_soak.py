@@ -264,6 +264,7 @@ async def check(soak, cycles, isolated, concurrency, find_argument, progress=Non
     assert not left or not NAMESPACES, "daemons outlived their lease"
 
 
+@pytest.mark.runs
 async def test_hundreds_of_lives_with_faults_leave_nothing(soak, find_argument):
     await check(soak, 300, 0.1, 12, find_argument)
 

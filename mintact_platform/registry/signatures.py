@@ -1,0 +1,41 @@
+"""What a plugin's target can be called with, its annotations as types."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from mintact_platform.errors import PluginError
+
+
+def read(target: Callable[..., Any]) -> inspect.Signature:
+    """The signature; what it returns is left as it is written.
+
+    Only what is passed is looked up: a return type that exists for type checkers alone is common
+    where heavy imports are put off.
+
+    Raises:
+        PluginError: the annotation of a parameter names what its module does not have.
+    """
+    try:
+        return inspect.signature(target, eval_str=True)
+    except NameError:
+        written = inspect.signature(target)
+    scope = vars(sys.modules[target.__module__])
+    found = [_looked_up(parameter, scope) for parameter in written.parameters.values()]
+    return written.replace(parameters=found)
+
+
+def _looked_up(parameter: inspect.Parameter, scope: dict[str, Any]) -> inspect.Parameter:
+    if not isinstance(parameter.annotation, str):
+        return parameter
+    try:
+        return parameter.replace(annotation=eval(parameter.annotation, scope))
+    except NameError as error:
+        raise PluginError(
+            f"the type of parameter {parameter.name!r}, {parameter.annotation!r}: {error}",
+            where=scope.get("__name__", ""),
+            next="import it outside of `if TYPE_CHECKING`",
+        ) from None

@@ -1,0 +1,22 @@
+"""How the trainer is made: whoever plans a run reads its parameters without loading torch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mintact_plugin_torch.trainer import TorchTrainer
+
+
+def torch_trainer(*, device: str = "cpu", threads: int = 1) -> TorchTrainer:
+    """A trainer on plain torch.
+
+    Args:
+        device: where the model lives.
+        threads: of torch; one is the fastest for small models on a busy machine, and repeats
+            bit for bit.
+    """
+    # torch and transformers take seconds and 800 MB, and only the trainer's process needs them
+    from mintact_plugin_torch.trainer import TorchTrainer
+
+    return TorchTrainer(device=device, threads=threads)
