@@ -135,6 +135,14 @@ class Mintact:
         assert process.returncode == code, output[-4000:]
         return output
 
+    def python(self, code):
+        """What a program prints that is run where the commands are."""
+        options = {"cwd": self.directory, "env": environment(), "timeout": 150}
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(command, capture_output=True, text=True, **options)
+        assert done.returncode == 0, done.stderr[-4000:]
+        return done.stdout
+
     @property
     def run(self):
         return self.directory / "runs" / "run"

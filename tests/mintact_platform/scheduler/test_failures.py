@@ -80,7 +80,7 @@ def test_a_model_server_that_dies_is_restarted_with_its_weights(mintact):
 
 
 def test_a_trainer_that_dies_over_a_step_is_replaced_and_takes_it_once(mintact, ledger_of):
-    path = mintact.run_file(trainer__name="stand_ins:DyingTrainer", trainer__steps=3)
+    path = mintact.run_file(trainer__name="stand_in_trainers:DyingTrainer", trainer__steps=3)
     output = mintact("train", path)
     assert "restarting" in output
     assert [r["step"] for r in mintact.rows("select step from steps where done_at")] == [1, 2, 3]
@@ -91,7 +91,10 @@ def test_a_trainer_that_dies_between_two_updates_takes_the_step_again_from_its_s
     mintact, ledger_of, same_as_recomputed
 ):
     path = mintact.run_file(
-        "mobile", "desktop", trainer__name="stand_ins:DiesBetweenUpdates", trainer__updates=2
+        "mobile",
+        "desktop",
+        trainer__name="stand_in_trainers:DiesBetweenUpdates",
+        trainer__updates=2,
     )
     output = mintact("train", path)
     assert "restarting" in output

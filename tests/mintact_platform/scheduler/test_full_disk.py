@@ -15,7 +15,7 @@ pytestmark = pytest.mark.runs
 def test_a_checkpoint_that_does_not_fit_costs_the_run_nothing(
     mintact, ledger_of, same_as_recomputed
 ):
-    path = mintact.run_file(trainer__name="stand_ins:FullDisk")
+    path = mintact.run_file(trainer__name="stand_in_trainers:FullDisk")
     output = mintact("train", path, FULL_DISK="1")
     told = [line for line in output.splitlines() if "the last good one stays" in line]
     assert [line.split(",")[0] for line in told] == [

@@ -35,7 +35,7 @@ def test_after_a_kill_the_run_goes_on_as_if_nothing_had_happened(
     path = mintact.run_file(
         "mobile",
         "desktop",
-        trainer__name="stand_ins:SlowStep",
+        trainer__name="stand_in_trainers:SlowStep",
         rollout__engine="stand_ins:SlowPush",
         rollout__temperature=1.0,
     )

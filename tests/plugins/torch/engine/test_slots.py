@@ -25,7 +25,7 @@ class Machine(RuleBasedStateMachine):
 
     def __init__(self):
         super().__init__()
-        self.slots = _slots()
+        self.slots = _slots(capacity=8)
         self.running = {}
         self.finished = [np.arange(20)]
 
@@ -48,6 +48,8 @@ class Machine(RuleBasedStateMachine):
         slot = sorted(self.running)[which % len(self.running)]
         keys, start = self.running[slot], self.slots.lengths[slot]
         end = min(len(keys), start + tokens)
+        with torch.inference_mode():
+            self.slots.fit(end)
         for tensor in (*self.slots.keys, *self.slots.values):
             tensor[slot, 0, start:end, 0] = torch.from_numpy(keys[start:end]).double()
         self.slots.advance(slot, end - start)
@@ -114,6 +116,17 @@ def test_the_least_recently_used_conversation_makes_room():
     slots.release(slots.reserve(np.arange(500, 530)).slot, None)
     assert slots.reserve(np.arange(40)).cached == 31
     assert slots.reserve(np.arange(100, 140)).cached == 0
+
+
+def test_memory_grows_with_the_longest_request_up_to_the_context():
+    slots = _slots(capacity=8)
+    held = slots.reserve(np.arange(30))
+    for length, capacity in ((8, 8), (9, 16), (40, 40), (41, 64)):
+        slots.fit(length)
+        assert slots.capacity == capacity
+        assert {t.shape for t in (*slots.keys, *slots.values)} == {(4, 1, capacity, 1)}
+    slots.keys[0][held.slot, 0, 63] = 1
+    assert not slots.values[1].any()
 
 
 def test_without_reuse_every_request_starts_empty():
