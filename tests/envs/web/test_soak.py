@@ -178,6 +178,7 @@ def report(calm, struck):
     return share
 
 
+@pytest.mark.runs
 @pytest.mark.browser
 async def test_episodes_end_with_an_outcome_and_leave_nothing_when_browsers_are_killed(
     manager, folder, gone

@@ -19,6 +19,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from mintact_platform import config as configuration
+from mintact_platform.cli.main import main
 from mintact_platform.registry.names import Registry
 from mintact_platform.scheduler.plan import plan
 from mintact_platform.scheduler.seat import TrainerSeat
@@ -134,6 +135,13 @@ class Mintact:
         output, _ = process.communicate(timeout=timeout)
         assert process.returncode == code, output[-4000:]
         return output
+
+    def here(self, *words):
+        """Run a command in this process; its exit code."""
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(self.directory)
+            patch.syspath_prepend(MODULES)
+            return main([str(word) for word in words])
 
     def python(self, code):
         """What a program prints that is run where the commands are."""

@@ -37,7 +37,18 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_it_is_one_line_and_exit_code_two(mintact, case):
+def test_it_is_one_line_and_exit_code_two(mintact, case, capsys):
+    overrides, expected = CASES[case]
+    assert mintact.here("train", mintact.run_file(**overrides)) == 2
+    said = capsys.readouterr()
+    assert said.out == ""
+    assert len(said.err.strip().splitlines()) == 1
+    assert expected in said.err
+    assert not mintact.run.exists()
+
+
+@pytest.mark.parametrize("case", ["an unknown key", "an unknown judge"])
+def test_a_process_of_its_own_says_and_leaves_no_more(mintact, case):
     overrides, expected = CASES[case]
     output = mintact("train", mintact.run_file(**overrides), code=2)
     assert len(output.strip().splitlines()) == 1

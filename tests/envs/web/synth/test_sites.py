@@ -60,6 +60,7 @@ async def check(environment, task):
     ]
 
 
+@pytest.mark.runs
 @pytest.mark.timeout(600)
 async def test_a_hundred_training_tasks_are_solved_by_clicks_and_missed_by_wrong_ones():
     tasks = SynthTasks("train")
@@ -92,6 +93,7 @@ async def flail(environment, task):
     return found.success
 
 
+@pytest.mark.runs
 @pytest.mark.timeout(600)
 async def test_an_agent_that_sees_nothing_solves_next_to_nothing():
     tasks = SynthTasks("validation")

@@ -94,6 +94,25 @@ def test_a_next_turn_continues_in_its_own_slot():
     assert again == (first.slot, 30)
 
 
+def test_a_turn_that_changes_the_end_of_a_conversation_continues_in_its_slot():
+    slots = _slots()
+    first = slots.reserve(np.arange(40))
+    slots.advance(first.slot, 40)
+    slots.release(first.slot, np.arange(40))
+    changed = np.concatenate([np.arange(38), [7, 7, 7]])
+    assert slots.reserve(changed) == (first.slot, 38)
+
+
+def test_a_conversation_is_kept_when_another_shares_only_its_beginning():
+    slots = _slots()
+    first = slots.reserve(np.arange(40))
+    slots.advance(first.slot, 40)
+    slots.release(first.slot, np.arange(40))
+    other = slots.reserve(np.concatenate([np.arange(20), [7, 7, 7]]))
+    assert (other.slot != first.slot, other.cached) == (True, 20)
+    assert slots.reserve(np.arange(50)) == (first.slot, 40)
+
+
 def test_an_identical_prompt_waits_for_the_one_being_computed_then_copies_it():
     slots = _slots()
     first = slots.reserve(np.arange(30))
