@@ -18,6 +18,7 @@ def module(monkeypatch):
     return importlib.import_module
 
 
+@pytest.mark.runs
 def test_a_quick_run_without_openenv_writes_its_figures(tmp_path):
     written = tmp_path / "figures.json"
     wanted = [option for name in ("in process", "http", "acquire") for option in ("--only", name)]

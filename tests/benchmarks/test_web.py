@@ -11,6 +11,7 @@ from mintact_env_web.browser.launch import find_chromium
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "web"
 
 
+@pytest.mark.runs
 @pytest.mark.skipif(find_chromium() is None, reason="needs Chromium")
 def test_a_quick_run_writes_figures_goals_and_memory(tmp_path):
     written = tmp_path / "figures.json"

@@ -51,6 +51,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.runs
 def test_an_installed_environment_runs_by_its_name(installed, tmp_path):
     (tmp_path / "play.py").write_text(textwrap.dedent(SCRIPT))
     result = installed.run("python", "play.py", cwd=tmp_path)

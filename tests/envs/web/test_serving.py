@@ -82,7 +82,10 @@ async def test_a_page_is_operated_through_a_lease_and_its_picture_passes_unopene
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize(("path", "kind"), [("/hang", "timeout"), ("/crowd", "crash")])
+@pytest.mark.parametrize(
+    ("path", "kind"),
+    [pytest.param("/hang", "timeout", marks=pytest.mark.runs), ("/crowd", "crash")],
+)
 async def test_a_page_that_hangs_fails_its_lease_and_disturbs_no_sibling(manager, port, path, kind):
     async with manager.acquire("web") as bad, manager.acquire("web") as good:
         # one worker and so one browser: its name is the first part of the instance's

@@ -32,7 +32,9 @@ def leased(url):
     return httpx.get(f"{url}/v1/environments", timeout=30, trust_env=False).json()["leases"]
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(
+    "seed", [0, *(pytest.param(seed, marks=pytest.mark.runs) for seed in (1, 2))]
+)
 async def test_after_a_storm_every_seat_is_filled_and_every_lease_given_back(
     seed, start_server, tmp_path, monkeypatch
 ):

@@ -48,6 +48,7 @@ def test_four_domains_train_with_exact_quotas_and_leave_every_artefact(mintact, 
     assert (mintact.run / "report.html").stat().st_size > 10_000
 
 
+@pytest.mark.runs
 def test_a_starved_domain_does_not_stop_the_run(mintact):
     path = mintact.run_file(
         "mobile",

@@ -24,6 +24,12 @@ class _Linear(NamedTuple):
     weight: Tensor
     bias: Tensor | None
 
+    def added(self, states: Tensor, inputs: Tensor) -> Tensor:
+        """The projection of the inputs, added to the states."""
+        if self.bias is None:
+            return torch.addmm(states, inputs, self.weight.t())
+        return states + F.linear(inputs, self.weight, self.bias)
+
 
 class _Layer(NamedTuple):
     input_norm: Tensor
@@ -43,13 +49,14 @@ class Decoder:
 
     Args:
         policy: the policy whose weights are used.
+        context: positions that occur are below it.
 
     Raises:
         ConfigurationError: when layers attend within a sliding window, or positions are scaled by
             the length of what is computed together: neither is supported.
     """
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Policy, context: int) -> None:
         self._text: Any = policy.text
         self._head: Any = policy.model.lm_head
         self._rotary = policy.family.rotary
@@ -68,6 +75,10 @@ class Decoder:
         # rotating is x × cos + swapped halves of x × sin, the first half of the sines negated
         self._signs = torch.ones(self.head_size, dtype=weight.dtype, device=weight.device)
         self._signs[:half] = -1
+        # one kernel elsewhere, and float32 inside; on a CPU a dozen small ones: we have fewer
+        ours = weight.device.type == "cpu" and weight.dtype == torch.float32
+        self._epsilon = torch.tensor(self._eps) if ours else None
+        self._context = context
         self._table: tuple[Tensor, Tensor] | None = None
 
     @property
@@ -103,8 +114,9 @@ class Decoder:
         """
         cos, sin = self._turns(states, positions)
         for number, layer in enumerate(self._layers):
-            states = states + self._attention(number, layer, states, cos, sin, attend)
-            states = states + self._mlp(layer, states)
+            attended = self._attention(number, layer, states, cos, sin, attend)
+            states = layer.output.added(states, attended)
+            states = layer.down.added(states, self._mlp(layer, states))
             if image_tokens is not None and number < len(deepstack):
                 states = states.index_add(0, image_tokens, deepstack[number])
         return self._norm(states, self._text.norm.weight)
@@ -112,15 +124,15 @@ class Decoder:
     def _turns(self, states: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Cosines and signed sines `[T, 1, D]`."""
         if positions.dim() == 1:
-            cos, sin = self._text_table(states, int(positions.max()))
+            cos, sin = self._text_table(states)
             return F.embedding(positions, cos)[:, None], F.embedding(positions, sin)[:, None]
         cos, sin = self._rotary(states, positions)
         return cos[:, None], (sin * self._signs)[:, None]
 
-    def _text_table(self, states: Tensor, last: int) -> tuple[Tensor, Tensor]:
-        """Rows of text positions, at least up to `last`; they depend on no weight."""
-        if self._table is None or last >= len(self._table[0]):
-            steps = torch.arange(2 * last + 1024, device=states.device).expand(3, -1)
+    def _text_table(self, states: Tensor) -> tuple[Tensor, Tensor]:
+        """Rows of all text positions; they depend on no weight."""
+        if self._table is None:
+            steps = torch.arange(self._context, device=states.device).expand(3, -1)
             cos, sin = self._rotary(states, steps)
             self._table = cos, sin * self._signs
         return self._table
@@ -131,18 +143,31 @@ class Decoder:
         heads = F.linear(self._norm(states, layer.input_norm), *layer.qkv)
         heads = heads.view(len(states), -1, self.head_size)
         keys_end = self.query_heads + self.key_heads
-        query, key = heads[:, : self.query_heads], heads[:, self.query_heads : keys_end]
+        turned, value = heads[:, :keys_end], heads[:, keys_end:]
         if layer.query_norm is not None and layer.key_norm is not None:
-            query, key = self._norm(query, layer.query_norm), self._norm(key, layer.key_norm)
-        query, key = _rotate(query, cos, sin), _rotate(key, cos, sin)
-        return F.linear(attend(number, query, key, heads[:, keys_end:]), *layer.output)
+            turned = self._norm_heads(turned, layer.query_norm, layer.key_norm)
+        turned = _rotate(turned, cos, sin)
+        return attend(number, turned[:, : self.query_heads], turned[:, self.query_heads :], value)
 
     def _mlp(self, layer: _Layer, states: Tensor) -> Tensor:
         gate, up = F.linear(self._norm(states, layer.mlp_norm), *layer.gate_up).chunk(2, dim=-1)
-        return F.linear(self._activation(gate).mul_(up), *layer.down)
+        hidden: Tensor = self._activation(gate).mul_(up)
+        return hidden
 
     def _norm(self, states: Tensor, weight: Tensor) -> Tensor:
-        return F.rms_norm(states, weight.shape, weight, self._eps)
+        if self._epsilon is None:
+            return F.rms_norm(states, weight.shape, weight, self._eps)
+        return (states * _inverse_rms(states, self._epsilon)).mul_(weight)
+
+    def _norm_heads(self, heads: Tensor, query_norm: Tensor, key_norm: Tensor) -> Tensor:
+        """Query and key heads `[T, Q + K, D]`, each kind under its own weight."""
+        if self._epsilon is None:
+            query, key = heads[:, : self.query_heads], heads[:, self.query_heads :]
+            return torch.cat([self._norm(query, query_norm), self._norm(key, key_norm)], dim=1)
+        normed = heads * _inverse_rms(heads, self._epsilon)
+        normed[:, : self.query_heads].mul_(query_norm)
+        normed[:, self.query_heads :].mul_(key_norm)
+        return normed
 
 
 def _check(config: Any) -> None:
@@ -160,6 +185,12 @@ def _check(config: Any) -> None:
             where="embedded engine",
             next="take another engine",
         )
+
+
+def _inverse_rms(states: Tensor, epsilon: Tensor) -> Tensor:
+    """One over the root of the mean square of the last dimension, `[..., 1]`."""
+    length = torch.linalg.vector_norm(states, dim=-1, keepdim=True)
+    return torch.addcmul(epsilon, length, length, value=1 / states.shape[-1]).rsqrt_()
 
 
 def _rotate(heads: Tensor, cos: Tensor, sin: Tensor) -> Tensor:

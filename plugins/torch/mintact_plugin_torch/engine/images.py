@@ -22,6 +22,9 @@ Value = TypeVar("Value")
 _KNOWN = 65536
 """Files and digests whose identity is remembered: a hundred bytes each."""
 
+_INLINE_BYTES = 64 * 2**20
+"""Base64 text that is remembered: every turn of a conversation sends its images again."""
+
 
 class BadImage(MintactError):
     """An image of a request cannot be read or does not divide into image tokens."""
@@ -87,6 +90,7 @@ class ImageStore:
         self._patches: ByteCache[str, Patches] = ByteCache(limit)
         self._sizes: ByteCache[str, tuple[int, int]] = ByteCache(_KNOWN)
         self._files: ByteCache[tuple[str, int, int], str] = ByteCache(_KNOWN)
+        self._inline: ByteCache[str, str] = ByteCache(_INLINE_BYTES)
         self._lock = threading.Lock()
 
     def open(self, source: str) -> RequestImage:
@@ -111,8 +115,7 @@ class ImageStore:
     def _identify(self, source: str) -> tuple[str, bytes | None]:
         """The digest, and the bytes where they had to be read for it."""
         if not _is_path(source):
-            content = _read(source)
-            return hashlib.sha256(content).hexdigest(), content
+            return self._identify_inline(source)
         status = _status(source)
         key = (source, status.st_mtime_ns, status.st_size)
         with self._lock:
@@ -123,6 +126,17 @@ class ImageStore:
         digest = hashlib.sha256(content).hexdigest()
         with self._lock:
             self._files.put(key, digest, 1)
+        return digest, content
+
+    def _identify_inline(self, source: str) -> tuple[str, bytes | None]:
+        with self._lock:
+            known = self._inline.get(source)
+        if known is not None:
+            return known, None
+        content = _read(source)
+        digest = hashlib.sha256(content).hexdigest()
+        with self._lock:
+            self._inline.put(source, digest, len(source))
         return digest, content
 
     def _recall(self, digest: str, source: str) -> Patches:

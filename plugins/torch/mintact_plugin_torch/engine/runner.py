@@ -66,7 +66,7 @@ class Runner:
 
     def __init__(self, policy: Policy, limits: Limits, *, deterministic: bool = False) -> None:
         self.policy, self.limits, self.deterministic = policy, limits, deterministic
-        self.decoder = Decoder(policy)
+        self.decoder = Decoder(policy, limits.context)
         weight = policy.model.lm_head.weight
         self._dtype, self._device = weight.dtype, weight.device
         size = self.decoder.key_heads * self.decoder.head_size * self._dtype.itemsize
@@ -130,6 +130,7 @@ class Runner:
         positions = self._positions(
             np.concatenate([prompt.positions[:, part] for prompt, part in slices], axis=1)
         )
+        self.slots.fit(max(item.row.start + item.row.tokens for item in batch))
         plan = Plan([item.row for item in batch], self._dtype, self._device)
         keys, values = self.slots.keys, self.slots.values
 

@@ -14,10 +14,15 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from mintact_plugin_torch.engine.memory import zeros
+
 Keys = npt.NDArray[np.int64]
 
 MIN_SHARED = 16
 """Shorter common prefixes are computed again rather than waited for or copied."""
+
+_COPIED = 8
+"""Tokens whose copy costs about what the computation of one costs."""
 
 
 class Reservation(NamedTuple):
@@ -44,7 +49,10 @@ def common_prefix(a: Keys, b: Keys) -> int:
 
 
 class Slots:
-    """A fixed number of slots in one allocation a layer; memory is touched only as it fills.
+    """A fixed number of slots in one allocation a layer.
+
+    On a CPU the allocations are small at first and grow with the longest request: neighbours that
+    lie close share pages. Elsewhere they have their full size at once.
 
     Args:
         count: slots.
@@ -55,9 +63,11 @@ class Slots:
         dtype: of the model.
         device: of the model.
         reuse: whether prefixes are shared; off, every slot starts empty.
+        capacity: tokens a slot has memory for at first, on a CPU.
 
     Attributes:
-        keys, values: `[slots, heads, context, head_size]` a layer.
+        keys, values: `[slots, heads, capacity, head_size]` a layer.
+        capacity: tokens that slots have memory for now, at most `context`.
         lengths: tokens each slot holds.
     """
 
@@ -72,13 +82,13 @@ class Slots:
         dtype: torch.dtype,
         device: torch.device,
         reuse: bool = True,
+        capacity: int = 512,
     ) -> None:
-        shape = (count, heads, context, head_size)
+        self.capacity = min(capacity, context) if device.type == "cpu" else context
+        shape = (count, heads, self.capacity, head_size)
         # zeros, not empty: masked positions are multiplied by 0, and 0 × NaN is NaN
-        self.keys: list[Tensor] = [
-            torch.zeros(shape, dtype=dtype, device=device) for _ in range(layers)
-        ]
-        self.values: list[Tensor] = [torch.zeros_like(keys) for keys in self.keys]
+        self.keys: list[Tensor] = [zeros(shape, dtype, device) for _ in range(layers)]
+        self.values: list[Tensor] = [zeros(shape, dtype, device) for _ in range(layers)]
         self.count, self.context = count, context
         self.lengths = [0] * count
         self._reuse = reuse
@@ -101,8 +111,8 @@ class Slots:
     def reserve(self, keys: Keys) -> Reservation | None:
         """Give a slot to a request with these prompt keys.
 
-        The longest cached prefix is used: in place where the slot is idle and ends with it,
-        copied otherwise. None when no slot is free, or when a running request is about to compute
+        The longest cached prefix is used: in place where the slot is idle and holds little more,
+        which is dropped, copied otherwise. None when no slot is free, or when a running request is about to compute
         a longer prefix, which is worth waiting for.
         """
         if all(self._busy):
@@ -112,7 +122,8 @@ class Slots:
             return None
         if shared < MIN_SHARED:
             shared = 0
-        continues = not self._busy[donor] and shared == self.lengths[donor]
+        beyond = self.lengths[donor] - shared
+        continues = not self._busy[donor] and _COPIED * beyond <= shared
         slot = donor if shared and continues else self._free_slot()
         if slot != donor and shared:
             for tensor in (*self.keys, *self.values):
@@ -122,6 +133,26 @@ class Slots:
         self.lengths[slot] = shared
         self._touch(slot)
         return Reservation(slot, shared)
+
+    # called within a forward: what an inference mode makes cannot be written outside of one
+    @torch.inference_mode(False)
+    def fit(self, length: int) -> None:
+        """Have memory for so many tokens a slot; `keys` and `values` may be other tensors then."""
+        if length <= self.capacity:
+            return
+        capacity = min(self.context, max(length, 2 * self.capacity))
+        # all or nothing: layers of different sizes would be written in wrong places
+        keys = [self._grown(tensor, capacity) for tensor in self.keys]
+        values = [self._grown(tensor, capacity) for tensor in self.values]
+        self.keys, self.values, self.capacity = keys, values, capacity
+        self._written = list(self.lengths)
+
+    def _grown(self, tensor: Tensor, capacity: int) -> Tensor:
+        count, heads, _, size = tensor.shape
+        grown = zeros((count, heads, capacity, size), tensor.dtype, tensor.device)
+        for slot, length in enumerate(self.lengths):
+            grown[slot, :, :length] = tensor[slot, :, :length]
+        return grown
 
     def advance(self, slot: int, tokens: int) -> None:
         """A forward wrote so many more tokens."""

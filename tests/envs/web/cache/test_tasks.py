@@ -184,6 +184,7 @@ def test_checks_read_answers_addresses_texts_and_requests(wanted, answer, holds)
 # ---- the command line ---------------------------------------------------------------------------
 
 
+@pytest.mark.runs
 @pytest.mark.browser
 def test_a_site_is_recorded_validated_and_exported_from_the_command_line(
     site, folder, script, capsys

@@ -71,6 +71,7 @@ async def over(pages, seeds, table):
     return [complaint for complaint in complaints if complaint]
 
 
+@pytest.mark.runs
 async def test_some_pages_of_every_kind_are_solved_and_their_own_reward_agrees():
     assert await over(FEW, [1], SOLVERS) == []
 

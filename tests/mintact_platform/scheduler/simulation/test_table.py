@@ -14,6 +14,8 @@ ROWS = [
     (4, {"flow_control": "quota_normalised"}, 0.25, 0.0),
     (4, {"flow_control": "credit"}, 0.25, 0.0),
 ]
+# without flow control four domains waste most of what is simulated: these two take longest
+LONGEST = [pytest.param(*row, marks=pytest.mark.runs) for row in ROWS[5:7]]
 
 
 def check(results, share, wasted):
@@ -23,7 +25,9 @@ def check(results, share, wasted):
         assert result.wasted == pytest.approx(wasted, abs=0.05 if wasted else 0.01)
 
 
-@pytest.mark.parametrize(("domains", "schedule", "share", "wasted"), ROWS)
+@pytest.mark.parametrize(
+    ("domains", "schedule", "share", "wasted"), [*ROWS[:5], *LONGEST, *ROWS[7:]]
+)
 def test_a_row_of_the_table_is_reproduced(run, domains, schedule, share, wasted):
     check(run(domains, seeds=SEEDS, **schedule), share, wasted)
 
