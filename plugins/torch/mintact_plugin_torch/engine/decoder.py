@@ -49,14 +49,13 @@ class Decoder:
 
     Args:
         policy: the policy whose weights are used.
-        context: positions that occur are below it.
 
     Raises:
         ConfigurationError: when layers attend within a sliding window, or positions are scaled by
             the length of what is computed together: neither is supported.
     """
 
-    def __init__(self, policy: Policy, context: int) -> None:
+    def __init__(self, policy: Policy) -> None:
         self._text: Any = policy.text
         self._head: Any = policy.model.lm_head
         self._rotary = policy.family.rotary
@@ -78,7 +77,6 @@ class Decoder:
         # one kernel elsewhere, and float32 inside; on a CPU a dozen small ones: we have fewer
         ours = weight.device.type == "cpu" and weight.dtype == torch.float32
         self._epsilon = torch.tensor(self._eps) if ours else None
-        self._context = context
         self._table: tuple[Tensor, Tensor] | None = None
 
     @property
@@ -124,15 +122,15 @@ class Decoder:
     def _turns(self, states: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
         """Cosines and signed sines `[T, 1, D]`."""
         if positions.dim() == 1:
-            cos, sin = self._text_table(states)
+            cos, sin = self._text_table(states, int(positions.max()))
             return F.embedding(positions, cos)[:, None], F.embedding(positions, sin)[:, None]
         cos, sin = self._rotary(states, positions)
         return cos[:, None], (sin * self._signs)[:, None]
 
-    def _text_table(self, states: Tensor) -> tuple[Tensor, Tensor]:
-        """Rows of all text positions; they depend on no weight."""
-        if self._table is None:
-            steps = torch.arange(self._context, device=states.device).expand(3, -1)
+    def _text_table(self, states: Tensor, last: int) -> tuple[Tensor, Tensor]:
+        """Rows of text positions, at least up to `last`; they depend on no weight."""
+        if self._table is None or last >= len(self._table[0]):
+            steps = torch.arange(2 * last + 1024, device=states.device).expand(3, -1)
             cos, sin = self._rotary(states, steps)
             self._table = cos, sin * self._signs
         return self._table

@@ -66,7 +66,7 @@ class Runner:
 
     def __init__(self, policy: Policy, limits: Limits, *, deterministic: bool = False) -> None:
         self.policy, self.limits, self.deterministic = policy, limits, deterministic
-        self.decoder = Decoder(policy, limits.context)
+        self.decoder = Decoder(policy)
         weight = policy.model.lm_head.weight
         self._dtype, self._device = weight.dtype, weight.device
         size = self.decoder.key_heads * self.decoder.head_size * self._dtype.itemsize

@@ -21,8 +21,9 @@ Keys = npt.NDArray[np.int64]
 MIN_SHARED = 16
 """Shorter common prefixes are computed again rather than waited for or copied."""
 
-_COPIED = 8
-"""Tokens whose copy costs about what the computation of one costs."""
+_PER_DROPPED = 8
+"""A prefix so many times longer than what follows it is not copied only to keep what follows:
+computing a token costs more than copying so many."""
 
 
 class Reservation(NamedTuple):
@@ -112,8 +113,8 @@ class Slots:
         """Give a slot to a request with these prompt keys.
 
         The longest cached prefix is used: in place where the slot is idle and holds little more,
-        which is dropped, copied otherwise. None when no slot is free, or when a running request is about to compute
-        a longer prefix, which is worth waiting for.
+        which is dropped, copied otherwise. None when no slot is free, or when a running request is
+        about to compute a longer prefix, which is worth waiting for.
         """
         if all(self._busy):
             return None
@@ -123,7 +124,7 @@ class Slots:
         if shared < MIN_SHARED:
             shared = 0
         beyond = self.lengths[donor] - shared
-        continues = not self._busy[donor] and _COPIED * beyond <= shared
+        continues = not self._busy[donor] and _PER_DROPPED * beyond <= shared
         slot = donor if shared and continues else self._free_slot()
         if slot != donor and shared:
             for tensor in (*self.keys, *self.values):
