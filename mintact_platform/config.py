@@ -188,7 +188,7 @@ class TrainerSection(_Section):
     updates: int = Field(default=1, gt=0)
     """Optimiser updates a batch is split into, by whole groups."""
     micro_batch_tokens: int = Field(default=8192, gt=0)
-    checkpoint_every: Literal["push"] | int = "push"
+    checkpoint_every: Literal["push"] | Annotated[int, Field(gt=0)] = "push"
     checkpoints_kept: int = Field(default=2, gt=0)
 
 
@@ -333,7 +333,7 @@ def read(path: Path, overrides: Sequence[str] = (), *, what: str = "run file") -
         ConfigurationError: missing file, broken TOML, an override that does not fit.
     """
     try:
-        values = tomllib.loads(path.read_text())
+        values = tomllib.loads(path.read_text("utf-8-sig"))
     except FileNotFoundError:
         raise ConfigurationError(f"no such {what}", where=str(path)) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import mintact_platform
-from mintact_platform.cli.parts import LIBRARIES, PARTS, PROGRAMS, Part, Program
+from mintact_platform.cli.parts import APART, LIBRARIES, PARTS, PROGRAMS, Part, Program
 from mintact_platform.cli.tables import print_table
 from mintact_platform.registry import metadata
 from mintact_platform.registry.loader import PluginRow
@@ -152,14 +152,14 @@ def _libraries() -> Iterator[Check]:
     for name, use in LIBRARIES.items():
         version = metadata.version(name)
         if version is None:
-            yield Check("libraries", name, False, use, f"pip install {name}")
+            yield Check("libraries", name, False, use, APART.get(name, f"pip install {name}"))
         else:
             yield Check("libraries", name, True, f"{version}: {use}")
 
 
 def _plugins(registry: Registry) -> Iterator[Check]:
     """Everything else that is installed, in one line, and what of it is broken."""
-    ours = {part.distribution for part in PARTS}
+    ours = {"mintact-platform", *(part.distribution for part in PARTS)}
     others = [row for row in registry.rows if row.distribution not in ours]
     broken = [row for row in others if row.error]
     yield Check("plugins", "others", True, f"{len(others) - len(broken)} work")

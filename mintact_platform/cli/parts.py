@@ -151,3 +151,6 @@ LIBRARIES = {
     "megatron-core": "training over many GPUs; no distribution of ours uses it yet",
 }
 """What each is for, by the name that pip knows."""
+
+APART = {"sglang": "python3 -m venv .sglang-venv && .sglang-venv/bin/pip install sglang"}
+"""How to get what pins other versions of what we use; on a CPU `make sglang-venv` does it."""

@@ -17,7 +17,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from typing import Any, Self
 
-from mintact_platform.errors import JudgeError, MintactError, PluginError
+from mintact_platform.errors import JudgeError
 from mintact_platform.judging.attempts import Failed, Tries, failed_by
 from mintact_platform.judging.cache import JudgementCache, identity_of, judgement_key
 from mintact_platform.judging.judge import Judge, JudgeFunction, JudgeView
@@ -25,6 +25,7 @@ from mintact_platform.judging.rate import RateLimit
 from mintact_platform.judging.threads import Threads
 from mintact_platform.records.task import Task
 from mintact_platform.records.verdict import Verdict
+from mintact_platform.registry.parameters import made
 
 _GRACE = 1.0
 _REASON = 2000
@@ -279,13 +280,7 @@ def checked(result: Any, *, turns: int) -> Verdict:
 def _made(judge: Any, name: str) -> Any:
     if not inspect.isclass(_unbound(judge)):
         return judge
-    try:
-        return judge()
-    except MintactError:
-        raise
-    except Exception as error:
-        why = f"{type(error).__name__}: {error}".splitlines()[0]
-        raise PluginError(f"cannot be made: {why}", where=f"judge {name!r}") from error
+    return made(judge, where=f"judge {name!r}")
 
 
 def _number(name: str, value: Any) -> float:

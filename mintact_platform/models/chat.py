@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 from tokenizers import Tokenizer
 
 from mintact_platform.errors import ConfigurationError
+from mintact_platform.registry.parameters import made
 
 if TYPE_CHECKING:
     from mintact_platform.registry.names import Registry
@@ -196,7 +197,7 @@ def load_chat(name: str, model_path: Path, registry: Registry) -> ChatFormat:
         tokenizer = Tokenizer.from_file(str(path))
     except Exception as error:  # the library raises nothing narrower
         raise ConfigurationError(f"cannot read {str(path)!r}: {error}", where="model") from error
-    chat: ChatFormat = target(tokenizer)
+    chat: ChatFormat = made(target, tokenizer, where=f"chat format {name!r}")
     return chat
 
 

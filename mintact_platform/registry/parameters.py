@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
-from mintact_platform.errors import ConfigurationError, near_match
+from mintact_platform.errors import ConfigurationError, MintactError, PluginError, near_match
 from mintact_platform.registry import signatures
 
 
@@ -18,7 +19,7 @@ def parameters(target: Callable[..., Any]) -> type[BaseModel]:
     Unknown keys are refused, unless the target takes any (`**kwargs`).
 
     Raises:
-        PluginError: an annotation that names nothing.
+        PluginError: nobody can tell what it takes.
     """
     fields: dict[str, Any] = {}
     extra: Literal["allow", "forbid"] = "forbid"
@@ -30,7 +31,15 @@ def parameters(target: Callable[..., Any]) -> type[BaseModel]:
             default = ... if parameter.default is parameter.empty else parameter.default
             fields[parameter.name] = (annotation, default)
     config = ConfigDict(extra=extra, arbitrary_types_allowed=True, protected_namespaces=())
-    return create_model("parameters", __config__=config, **fields)
+    try:
+        with warnings.catch_warnings():
+            # of names and types that pydantic would rather not see; what matters is refused
+            warnings.simplefilter("ignore")
+            return create_model("parameters", __config__=config, **fields)
+    except Exception as error:  # whatever stands as a type may do anything
+        raise PluginError(
+            f"its parameters cannot be checked: {signatures.first_line(error)}"
+        ) from error
 
 
 def check(target: Callable[..., Any], params: Mapping[str, Any], *, where: str) -> dict[str, Any]:
@@ -38,9 +47,13 @@ def check(target: Callable[..., Any], params: Mapping[str, Any], *, where: str) 
 
     Raises:
         ConfigurationError: naming `where`, the parameter, and what is accepted.
-        PluginError: an annotation that names nothing.
+        PluginError: naming `where`; nobody can tell what it takes.
     """
-    return _checked(parameters(target), params, where)
+    try:
+        model = parameters(target)
+    except PluginError as error:
+        raise PluginError(error.what, where=where, next=error.next) from error
+    return _checked(model, params, where)
 
 
 def check_schema(schema: Mapping[str, Any], params: Mapping[str, Any], *, where: str) -> None:
@@ -90,3 +103,19 @@ def bind(
 ) -> Callable[..., Any]:
     """The target with its parameters bound; a class stays to be called for an instance."""
     return functools.partial(target, **check(target, params, where=where))
+
+
+def made(factory: Callable[..., Any], *arguments: Any, where: str) -> Any:
+    """What a plugin's target returns when it is called.
+
+    Raises:
+        MintactError: of its own.
+        PluginError: anything else that it raises, naming `where`.
+    """
+    try:
+        return factory(*arguments)
+    except MintactError:
+        raise
+    except (Exception, SystemExit) as error:
+        why = signatures.first_line(error)
+        raise PluginError(f"cannot be made: {why}", where=where) from error

@@ -17,15 +17,29 @@ def read(target: Callable[..., Any]) -> inspect.Signature:
     where heavy imports are put off.
 
     Raises:
-        PluginError: the annotation of a parameter names what its module does not have.
+        PluginError: it cannot be called, nobody can tell how, or the annotation of a parameter
+            names what its module does not have.
     """
     try:
-        return inspect.signature(target, eval_str=True)
-    except NameError:
-        written = inspect.signature(target)
-    scope = vars(sys.modules[target.__module__])
-    found = [_looked_up(parameter, scope) for parameter in written.parameters.values()]
-    return written.replace(parameters=found)
+        try:
+            return inspect.signature(target, eval_str=True)
+        except NameError:
+            written = inspect.signature(target)
+        scope = vars(sys.modules[target.__module__])
+        found = [_looked_up(parameter, scope) for parameter in written.parameters.values()]
+        return written.replace(parameters=found)
+    except PluginError:
+        raise
+    except Exception as error:  # annotations are code, and a signature may be computed
+        raise PluginError(
+            f"its parameters cannot be read: {first_line(error)}",
+            next="it has to be a function or a class whose parameters have types",
+        ) from error
+
+
+def first_line(error: BaseException) -> str:
+    """Type and text of what plugin code raised, on one line."""
+    return f"{type(error).__name__}: {error}".splitlines()[0]
 
 
 def _looked_up(parameter: inspect.Parameter, scope: dict[str, Any]) -> inspect.Parameter:
@@ -36,6 +50,5 @@ def _looked_up(parameter: inspect.Parameter, scope: dict[str, Any]) -> inspect.P
     except NameError as error:
         raise PluginError(
             f"the type of parameter {parameter.name!r}, {parameter.annotation!r}: {error}",
-            where=scope.get("__name__", ""),
             next="import it outside of `if TYPE_CHECKING`",
         ) from None

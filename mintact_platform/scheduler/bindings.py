@@ -45,7 +45,9 @@ def action_space(
         choice = Plugin(name=metadata["action_space"])
     target = _space(choice.name, metadata, registry)
     named = f"action_space {choice.name!r}"
-    space: ActionSpace = parameters.bind(target, choice.params, where=named)()
+    space: ActionSpace = parameters.made(
+        parameters.bind(target, choice.params, where=named), where=named
+    )
     return space
 
 

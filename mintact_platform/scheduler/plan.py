@@ -8,7 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from mintact_platform.actions.space import ActionSpace
-from mintact_platform.config import DomainSection, JudgePlugin, Plugin, RunConfig
+from mintact_platform.config import (
+    DomainSection,
+    JudgePlugin,
+    ObjectiveSection,
+    Plugin,
+    RunConfig,
+)
 from mintact_platform.errors import ConfigurationError, PluginError
 from mintact_platform.judging.runner import JudgeRunner
 from mintact_platform.models.chat import ChatFormat, check_prefix, load_chat
@@ -20,6 +26,7 @@ from mintact_platform.registry import parameters
 from mintact_platform.registry.names import Registry
 from mintact_platform.scheduler.bindings import action_space
 from mintact_platform.scheduler.tasks import task_set
+from mintact_platform.training.objective import compose
 
 
 @dataclass(frozen=True)
@@ -98,8 +105,8 @@ def plan(
         vision=vision,
         domains=planned,
         engine=_engine(config, registry, planned, speaks=speaks),
-        mixture=_chosen("mixtures", schedule.mixture, registry),
-        flow=_chosen("flow_controls", schedule.flow_control, registry),
+        mixture=_chosen("mixtures", schedule.mixture, registry, config.quotas),
+        flow=_chosen("flow_controls", schedule.flow_control, registry, config.quotas),
         messages=speaks,
     )
 
@@ -134,10 +141,13 @@ def _model(
 def _engine(
     config: RunConfig, registry: Registry, domains: Mapping[str, DomainPlan], *, speaks: bool
 ) -> Callable[[], Any]:
-    """The rollout engine; one that speaks messages is made once on trial."""
+    """The rollout engine, made once on trial where it will play."""
     rollout = config.rollout
     engine = _known("rollout_engines", rollout.engine, rollout.params, registry)
-    trial: MessageEngine | None = engine() if speaks else None
+    made = None
+    if speaks or domains:
+        made = parameters.made(engine, where=f"rollout_engine {rollout.engine!r}")
+    trial: MessageEngine | None = made if speaks else None
     for name, domain in domains.items():
         if trial is not None and trial.native_tools and not hasattr(domain.space, "describe"):
             raise ConfigurationError(
@@ -158,7 +168,16 @@ def _training(config: RunConfig, registry: Registry) -> None:
             registry.provider(f"{part}s", chosen.name)
     for term in config.objective.terms or ():
         registry.provider("objectives", term.name)
+    if _composed(config.objective):
+        # its parts load torch, which a preset as it stands is not worth
+        compose(registry, config.objective.model_dump(mode="json"))
     _syncs(config, registry)
+
+
+def _composed(section: ObjectiveSection) -> bool:
+    """Whether a run file says more of its objective than the preset."""
+    parts = (section.advantage, section.objective, section.correction, section.normaliser)
+    return bool(section.params or section.terms or any(parts))
 
 
 def _syncs(config: RunConfig, registry: Registry) -> None:
@@ -204,8 +223,14 @@ def _judge(choice: JudgePlugin, registry: Registry, where: str) -> Callable[...,
     return target
 
 
-def _chosen(kind: str, choice: Plugin, registry: Registry) -> Callable[..., Any]:
-    return _known(kind, choice.name, choice.params, registry)
+def _chosen(
+    kind: str, choice: Plugin, registry: Registry, quotas: Mapping[str, int]
+) -> Callable[..., Any]:
+    """What decides over quotas or producers, made once on trial where there are any."""
+    target = _known(kind, choice.name, choice.params, registry)
+    if quotas:
+        parameters.made(target, quotas, where=f"{kind.removesuffix('s')} {choice.name!r}")
+    return target
 
 
 def _known(

@@ -92,7 +92,10 @@ def check_toml(values, workshop):
         domain.setdefault("tasks", "micro/mobile:train")
     values = {"name": "page", **values, "model": {"path": str(workshop.model)}}
     checked, registry = config.parse(values), Registry.discover()
-    plan(checked, registry, domains=bool(checked.domains), messages=True)
+    with pytest.MonkeyPatch.context() as patch:
+        if name := checked.rollout.params.get("api_key_env"):
+            patch.setenv(name, "a key")
+        plan(checked, registry, domains=bool(checked.domains), messages=True)
     compose(registry, checked.objective.model_dump(mode="json"))
     if checked.sft.data:
         sources(checked.sft.data, registry)

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from mintact_platform.errors import ConfigurationError, PluginError
-from mintact_platform.registry.parameters import bind, check
+from mintact_platform.registry.parameters import bind, check, made
 
 
 async def judge(task, trajectory, *, threshold: float = 0.5, names: tuple[str, ...] = ()): ...
@@ -71,7 +71,55 @@ def test_what_a_target_returns_may_be_named_for_type_checkers_alone(lazy, name):
         check(getattr(lazy, name), {"size": "large"}, where="x")
 
 
+ODD = """
+from __future__ import annotations
+import sys
+
+constant = 3
+def broken(*, t: "a float"): ...
+def absent(*, t: sys.nope): ...
+def united(*, t: "int" | None): ...
+def divided(*, t: 1 / 0): ...
+def based(*, __base__: int = 1): ...
+class Hidden:
+    def __getattr__(self, name): raise RuntimeError("hidden\\nfrom all")
+hidden = Hidden()
+class Leaves:
+    def __init__(self): sys.exit(3)
+class Needs:
+    def __init__(self, one): ...
+def copies(*, schema: int = 1, json: int = 2, copy: int = 3): ...
+"""
+
+
+@pytest.fixture
+def odd(tmp_path, monkeypatch):
+    (tmp_path / "odd_plugin.py").write_text(ODD)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield importlib.import_module("odd_plugin")
+    monkeypatch.delitem(sys.modules, "odd_plugin")
+
+
+@pytest.mark.parametrize(
+    "name", ["constant", "broken", "absent", "united", "divided", "based", "hidden"]
+)
+def test_a_target_that_nobody_can_read_is_one_line_that_names_it(odd, name):
+    with pytest.raises(PluginError, match=r"^judge 'x': its parameters cannot be ") as caught:
+        check(getattr(odd, name), {}, where="judge 'x'")
+    assert "\n" not in str(caught.value)
+
+
+def test_parameters_may_be_named_like_methods_of_the_library_that_checks_them(odd):
+    assert check(odd.copies, {"json": "5"}, where="x") == {"schema": 1, "json": 5, "copy": 3}
+
+
+@pytest.mark.parametrize(("name", "why"), [("Leaves", "SystemExit: 3"), ("Needs", "TypeError")])
+def test_a_target_that_cannot_be_made_is_one_line_that_names_it(odd, name, why):
+    with pytest.raises(PluginError, match=f"^engine 'x': cannot be made: {why}"):
+        made(getattr(odd, name), where="engine 'x'")
+
+
 def test_what_a_target_takes_may_not_and_that_is_one_line(lazy):
-    with pytest.raises(PluginError, match=r"lazy_plugin: .*'size', 'Size'.*TYPE_CH") as caught:
+    with pytest.raises(PluginError, match=r"^x: .*'size', 'Size'.*TYPE_CH") as caught:
         check(lazy.takes, {}, where="x")
     assert "\n" not in str(caught.value)

@@ -32,6 +32,39 @@ CASES = {
         {"rollout__engine": "stand_ins:OnlyDrains", "sync__mode": "retract"},
         "it can: drain",
     ),
+    "a parameter of the loss": (
+        {"objective__params": {"clip_lo": 1}},
+        "unknown parameter 'clip_lo'",
+    ),
+    "a parameter of a part": (
+        {"objective__normaliser": {"name": "token_mean", "params": {"x": 1}}},
+        "normaliser 'token_mean': unknown parameter 'x'",
+    ),
+    "a loss that is none": (
+        {"objective__objective": "stand_ins:CONSTANT"},
+        "objective 'stand_ins:CONSTANT': its parameters cannot be read",
+    ),
+    "a judge that is a number": (
+        {"domains__mobile__judge": "stand_ins:CONSTANT"},
+        "domains.mobile.judge: ",
+    ),
+    "a mixture that is none": (
+        {"schedule__mixture": "stand_ins:takes_nothing"},
+        "mixture 'stand_ins:takes_nothing': cannot be made",
+    ),
+    "an engine that needs more": (
+        {"rollout__engine": "stand_ins:takes_one"},
+        "rollout_engine 'stand_ins:takes_one': cannot be made",
+    ),
+    "an action space that needs more": (
+        {"domains__mobile__action_space": "stand_ins:takes_one"},
+        "action_space 'stand_ins:takes_one': cannot be made",
+    ),
+    "a chat format that is none": (
+        {"model__chat": "stand_ins:takes_nothing"},
+        "chat format 'stand_ins:takes_nothing': cannot be made",
+    ),
+    "checkpoints never": ({"trainer__checkpoint_every": 0}, "trainer.checkpoint_every"),
     "a missing plugin": ({"required_plugins": ["mintact-env-desktop>=0.2"]}, "pip install"),
 }
 

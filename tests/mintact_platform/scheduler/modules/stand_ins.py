@@ -160,6 +160,13 @@ async def by_words(task, view):
     return Verdict("success" if success else "failure", reward=float(success))
 
 
+CONSTANT = 3
+
+
+def takes_nothing():
+    """Cannot be given what it is called with."""
+
+
 def takes_one(trajectory):
     """A judge that forgot the task."""
 
