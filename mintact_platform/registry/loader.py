@@ -19,6 +19,7 @@ from mintact_platform.hookspecs import Targets
 from mintact_platform.registry import metadata
 from mintact_platform.registry.guard import Airlock, Hung, Outcome
 from mintact_platform.registry.hooks import CORE, GROUP, HookFunctions, Hooks, collect, hooks_of
+from mintact_platform.registry.lines import one_line
 from mintact_platform.registry.metadata import Installed
 from mintact_platform.registry.suspects import Trail, probe
 
@@ -27,8 +28,6 @@ ALLOW = "MINTACT_PLUGINS"
 STRICT = "MINTACT_STRICT_PLUGINS"
 SECONDS = "MINTACT_PLUGIN_SECONDS"
 _SECONDS = 20.0
-_LONGEST = 300
-"""Characters of an error."""
 
 _importing: dict[str, threading.Thread] = {}
 """Imports that this process left behind: until they end, to ask again is to wait again."""
@@ -234,21 +233,6 @@ class _Loader:
     def _complain(self, row: PluginRow) -> None:
         if self._strict:
             raise PluginError(f"failed to load: {row.error}", where=f"plugin {row.distribution}")
-
-
-def one_line(error: BaseException) -> str:
-    """An error as one printable line; our own ones without their type."""
-    try:
-        text = str(error)
-    except Exception:
-        # a plugin's own exception may not even be able to say what it is
-        text = "an error without a text"
-    if not isinstance(error, PluginError | Hung):
-        text = f"{type(error).__name__}: {text}"
-    # pluggy names the wrong argument on the last of its lines
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    chosen = "; ".join(lines if isinstance(error, pluggy.PluginValidationError) else lines[:1])
-    return "".join(c if c.isprintable() else " " for c in chosen)[:_LONGEST]
 
 
 def _row(plugin: Installed, state: str = "loaded") -> PluginRow:

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from mintact_platform.errors import ConfigurationError, MintactError, PluginError, near_match
 from mintact_platform.registry import signatures
+from mintact_platform.registry.lines import one_line
 
 
 def parameters(target: Callable[..., Any]) -> type[BaseModel]:
@@ -37,9 +38,7 @@ def parameters(target: Callable[..., Any]) -> type[BaseModel]:
             warnings.simplefilter("ignore")
             return create_model("parameters", __config__=config, **fields)
     except Exception as error:  # whatever stands as a type may do anything
-        raise PluginError(
-            f"its parameters cannot be checked: {signatures.first_line(error)}"
-        ) from error
+        raise PluginError(f"its parameters cannot be checked: {one_line(error)}") from error
 
 
 def check(target: Callable[..., Any], params: Mapping[str, Any], *, where: str) -> dict[str, Any]:
@@ -117,5 +116,5 @@ def made(factory: Callable[..., Any], *arguments: Any, where: str) -> Any:
     except MintactError:
         raise
     except (Exception, SystemExit) as error:
-        why = signatures.first_line(error)
+        why = one_line(error)
         raise PluginError(f"cannot be made: {why}", where=where) from error

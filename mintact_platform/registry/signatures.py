@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from mintact_platform.errors import PluginError
+from mintact_platform.registry.lines import one_line
 
 
 def read(target: Callable[..., Any]) -> inspect.Signature:
@@ -32,14 +33,9 @@ def read(target: Callable[..., Any]) -> inspect.Signature:
         raise
     except Exception as error:  # annotations are code, and a signature may be computed
         raise PluginError(
-            f"its parameters cannot be read: {first_line(error)}",
+            f"its parameters cannot be read: {one_line(error)}",
             next="it has to be a function or a class whose parameters have types",
         ) from error
-
-
-def first_line(error: BaseException) -> str:
-    """Type and text of what plugin code raised, on one line."""
-    return f"{type(error).__name__}: {error}".splitlines()[0]
 
 
 def _looked_up(parameter: inspect.Parameter, scope: dict[str, Any]) -> inspect.Parameter:

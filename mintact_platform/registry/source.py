@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from mintact_platform.errors import PluginError
 from mintact_platform.registry.families import Member
 from mintact_platform.registry.guard import contained
-from mintact_platform.registry.signatures import first_line
+from mintact_platform.registry.lines import one_line
 
 
 class Source(NamedTuple):
@@ -46,5 +46,5 @@ class Source(NamedTuple):
             ) from error
         except (Exception, SystemExit) as error:
             raise PluginError(
-                f"cannot import {target!r} ({first_line(error)})", where=self.where
+                f"cannot import {target!r} ({one_line(error)})", where=self.where
             ) from error

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pluggy
 
-from mintact_platform.registry.loader import one_line
+from mintact_platform.registry.lines import one_line
 
 
 def admitted(

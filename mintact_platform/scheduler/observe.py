@@ -15,7 +15,7 @@ from mintact_platform.config import RunConfig
 from mintact_platform.judging.judge import JudgeView
 from mintact_platform.records.trajectory import Trajectory
 from mintact_platform.registry.guard import Airlock, Hung
-from mintact_platform.registry.loader import one_line
+from mintact_platform.registry.lines import one_line
 from mintact_platform.registry.names import Registry
 
 LIMIT = 1024

@@ -57,11 +57,24 @@ def takes(*, size: Size = 3) -> None: ...
 
 
 @pytest.fixture
-def lazy(tmp_path, monkeypatch):
-    (tmp_path / "lazy_plugin.py").write_text(LAZY)
-    monkeypatch.syspath_prepend(tmp_path)
-    yield importlib.import_module("lazy_plugin")
-    monkeypatch.delitem(sys.modules, "lazy_plugin")
+def written(tmp_path, monkeypatch):
+    """A module of a plugin, by its text."""
+    names = []
+
+    def write(name, text):
+        names.append(name)
+        (tmp_path / f"{name}.py").write_text(text)
+        monkeypatch.syspath_prepend(tmp_path)
+        return importlib.import_module(name)
+
+    yield write
+    for name in names:
+        monkeypatch.delitem(sys.modules, name)
+
+
+@pytest.fixture
+def lazy(written):
+    return written("lazy_plugin", LAZY)
 
 
 @pytest.mark.parametrize("name", ["makes", "Kept"])
@@ -84,6 +97,10 @@ def based(*, __base__: int = 1): ...
 class Hidden:
     def __getattr__(self, name): raise RuntimeError("hidden\\nfrom all")
 hidden = Hidden()
+class Mute(Exception):
+    def __str__(self): raise RuntimeError("cannot even say what it is")
+class Silent:
+    def __init__(self): raise Mute
 class Leaves:
     def __init__(self): sys.exit(3)
 class Needs:
@@ -93,11 +110,8 @@ def copies(*, schema: int = 1, json: int = 2, copy: int = 3): ...
 
 
 @pytest.fixture
-def odd(tmp_path, monkeypatch):
-    (tmp_path / "odd_plugin.py").write_text(ODD)
-    monkeypatch.syspath_prepend(tmp_path)
-    yield importlib.import_module("odd_plugin")
-    monkeypatch.delitem(sys.modules, "odd_plugin")
+def odd(written):
+    return written("odd_plugin", ODD)
 
 
 @pytest.mark.parametrize(
@@ -113,7 +127,9 @@ def test_parameters_may_be_named_like_methods_of_the_library_that_checks_them(od
     assert check(odd.copies, {"json": "5"}, where="x") == {"schema": 1, "json": 5, "copy": 3}
 
 
-@pytest.mark.parametrize(("name", "why"), [("Leaves", "SystemExit: 3"), ("Needs", "TypeError")])
+@pytest.mark.parametrize(
+    ("name", "why"), [("Leaves", "SystemExit: 3"), ("Needs", "TypeError"), ("Silent", "Mute")]
+)
 def test_a_target_that_cannot_be_made_is_one_line_that_names_it(odd, name, why):
     with pytest.raises(PluginError, match=f"^engine 'x': cannot be made: {why}"):
         made(getattr(odd, name), where="engine 'x'")
