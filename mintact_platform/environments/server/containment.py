@@ -156,7 +156,9 @@ def _succeeds(command: Sequence[str]) -> bool:
 
 
 def _bubblewrap(directory: Path | None, disk_mb: float | None) -> list[str]:
-    command = ["bwrap", "--die-with-parent", "--unshare-pid", "--dev-bind", "/", "/"]
+    command = ["bwrap", "--die-with-parent", "--unshare-pid"]
+    # its own init tells of the worker's end before the rest of the namespace has ended
+    command += ["--as-pid-1", "--dev-bind", "/", "/"]
     command += ["--proc", "/proc", "--perms", "1777", "--tmpfs", "/dev/shm"]
     if directory is not None and disk_mb is not None:
         command += ["--size", str(int(disk_mb * 2**20)), "--tmpfs", str(directory)]

@@ -2,8 +2,9 @@
 
 Under `namespace` the process the server started becomes the *outer* one and only waits; its child
 is the *init* of a new process namespace, which only reaps; the worker is the init's child. When
-the init dies the kernel kills whatever is left in the namespace, all at once. Without namespaces
-the outer process adopts every orphan of the worker, so that none can leave its tree.
+the init dies the kernel kills whatever is left in the namespace, all at once, and only then tells
+the outer one. Under `bubblewrap` its own process is the outer one and this one the init. Without
+namespaces the outer process adopts every orphan of the worker, so that none can leave its tree.
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ def main() -> None:
     limits: dict[str, float] = spec.get("limits", {})
     if spec.get("isolation") == "namespace":
         _enter_namespace(spec.get("directory"), limits.get("disk_mb"))
+    elif spec.get("isolation") == "bubblewrap":
+        _leave_init_behind()
     elif spec.get("isolation") == "none":
         _enter_tree()
     if sys.argv[1:] == ["probe"]:
@@ -83,12 +86,17 @@ def _enter_namespace(directory: str | None, disk_mb: float | None) -> None:
         _end_as(_reap(init))
     _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     _mount_own(directory, disk_mb)
+    _leave_init_behind()
+    if uid != 0:
+        _drop_capabilities()
+
+
+def _leave_init_behind() -> None:
+    """Go on as a child of this process, which is the init of its namespace and only reaps."""
     worker = os.fork()
     if worker:
         _let_go()
         _end_as(_reap(worker))
-    if uid != 0:
-        _drop_capabilities()
 
 
 def _mount_own(directory: str | None, disk_mb: float | None) -> None:

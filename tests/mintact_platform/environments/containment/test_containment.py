@@ -75,6 +75,30 @@ async def test_a_daemon_without_mark_session_or_parent_dies_with_its_worker(
     assert tenant.processes() == []
 
 
+def test_the_process_that_closes_a_worker_in_ends_after_everything_inside(
+    isolation, sleepers, wild_path, tmp_path
+):
+    seconds, find = sleepers
+    python = tmp_path / "python"
+    python.write_text(
+        f"#!{sys.executable}\n"
+        "import os, sys\n"
+        f"sys.path.append({str(wild_path)!r})\n"
+        "import wild_envs\n"
+        "from mintact_platform.environments.worker import main, shim\n"
+        f"main.main = lambda: ([wild_envs.daemonise({seconds}) for _ in range(60)], os._exit(3))\n"
+        "shim.main()\n"
+    )
+    python.chmod(0o700)
+    closed_in = Containment(isolation)
+    for _ in range(3):
+        command = closed_in.command(str(python), tmp_path, {})
+        environ = {**os.environ, **closed_in.environ(tmp_path, {})}
+        # with a timeout it would be asked in intervals, and the rest had time to end
+        assert subprocess.run(command, env=environ).returncode == 3
+        assert find() == []
+
+
 async def test_no_daemon_survives_the_death_of_the_server(
     start_server, trial_path, task, sleepers, wild_path, isolation
 ):
