@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate, islice
 from typing import NamedTuple
 
 import numpy as np
@@ -67,53 +68,62 @@ class Plan:
     """How the rows of one forward attend.
 
     Args:
-        rows: rows with one token first, in slot order, as `order` sorts them.
+        rows: rows with one token first, in slot order, as `order` sorts them; there may be none.
         dtype: of the model.
         device: of the model.
     """
 
     def __init__(self, rows: Sequence[Row], dtype: torch.dtype, device: torch.device) -> None:
-        counts = np.array([row.tokens for row in rows])
-        ends = np.cumsum(counts)
-        slots = np.repeat([row.slot for row in rows], counts)
-        places = np.arange(ends[-1]) + np.repeat([r.start for r in rows] - ends + counts, counts)
-        self._slots, self._places, self._device = slots, places, device
+        self._all, self._device = rows, device
         self._written: Tensor | None = None
         singles = sum(row.tokens == 1 for row in rows)
         self._runs = [_run(rows, a, b, dtype, device) for a, b in _neighbours(rows[:singles])]
+        ends = accumulate((row.tokens for row in rows[singles:]), initial=singles)
         self._blocks = [
-            _block(row, int(end), dtype, device)
-            for row, end in zip(rows[singles:], ends[singles:], strict=True)
+            _block(row, end, dtype, device)
+            for row, end in zip(rows[singles:], islice(ends, 1, None), strict=True)
         ]
 
-    def attend(
-        self, query: Tensor, key: Tensor, value: Tensor, keys: Tensor, values: Tensor
-    ) -> Tensor:
-        """Write the new keys and values to their slots, then attend.
+    def write(self, key: Tensor, value: Tensor, keys: Tensor, values: Tensor) -> None:
+        """Write the new keys and values to their slots.
+
+        Args:
+            key: `[T, K, D]`, rotated.
+            value: `[T, K, D]`.
+            keys: the layer's slots.
+            values: the layer's slots.
+        """
+        written = self._rows(keys)
+        keys.view(-1, keys.shape[-1]).index_copy_(0, written, key.reshape(-1, key.shape[-1]))
+        values.view(-1, keys.shape[-1]).index_copy_(0, written, value.reshape(-1, key.shape[-1]))
+
+    def attend(self, query: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        """Attend over what is written.
 
         Args:
             query: `[T, Q, D]`, rotated.
-            key: `[T, K, D]`, rotated.
-            value: `[T, K, D]`.
             keys: the layer's slots.
             values: the layer's slots.
 
         Returns:
             `[T, Q × D]`.
         """
-        written = self._rows(keys)
-        keys.view(-1, keys.shape[-1]).index_copy_(0, written, key.reshape(-1, key.shape[-1]))
-        values.view(-1, keys.shape[-1]).index_copy_(0, written, value.reshape(-1, key.shape[-1]))
         parts = [_attend_run(run, query, keys, values) for run in self._runs]
         parts += [_attend_block(block, query, keys, values) for block in self._blocks]
+        if not parts:
+            return query.flatten(1)
         return parts[0] if len(parts) == 1 else torch.cat(parts)
 
     def _rows(self, keys: Tensor) -> Tensor:
         """Where the new keys go, `[T × K]` rows of a layer's slots; the same for all layers."""
         if self._written is None:
             _, heads, context, _ = keys.shape
-            first = self._slots * (heads * context) + self._places
-            rows = first[:, None] + context * np.arange(heads)
+            counts = np.array([row.tokens for row in self._all])
+            begins = np.array([row.slot * heads * context + row.start for row in self._all])
+            if counts.max() > 1:
+                steps = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+                begins = np.repeat(begins, counts) + steps
+            rows = begins[:, None] + context * np.arange(heads)
             self._written = torch.from_numpy(rows.reshape(-1)).to(self._device)
         return self._written
 

@@ -17,18 +17,36 @@ from mintact_platform.errors import ConfigurationError
 from mintact_plugin_torch.policy import Policy
 
 Attend = Callable[[int, Tensor, Tensor, Tensor], Tensor]
-"""`(layer, query [T, Q, D], key [T, K, D], value [T, K, D]) -> [T, Q × D]`."""
+"""`(layer, query [n, Q, D], key [T, K, D], value [T, K, D]) -> [n, Q × D]`; n is T but in the last
+layer, which is asked for the kept tokens only."""
+
+
+_MANY_TOKENS = 256
+"""From here on one copy of all heads costs more than two kernels."""
 
 
 class _Linear(NamedTuple):
+    """A projection.
+
+    Attributes:
+        weight: `[inputs, outputs]`: few rows are multiplied faster so than by the stock layout.
+        bias: `[outputs]`.
+    """
+
     weight: Tensor
     bias: Tensor | None
 
-    def added(self, states: Tensor, inputs: Tensor) -> Tensor:
-        """The projection of the inputs, added to the states."""
+    def of(self, inputs: Tensor) -> Tensor:
+        """The projection of the inputs."""
         if self.bias is None:
-            return torch.addmm(states, inputs, self.weight.t())
-        return states + F.linear(inputs, self.weight, self.bias)
+            return torch.mm(inputs, self.weight)
+        return torch.addmm(self.bias, inputs, self.weight)
+
+    def add_to(self, states: Tensor, inputs: Tensor) -> None:
+        """Add the projection of the inputs to the states."""
+        states.addmm_(inputs, self.weight)
+        if self.bias is not None:
+            states += self.bias
 
 
 class _Layer(NamedTuple):
@@ -45,7 +63,8 @@ class _Layer(NamedTuple):
 class Decoder:
     """A policy's text model.
 
-    Projections that read the same input are fused: their weights become views of one tensor.
+    Projections that read the same input are fused: their weights become views of one tensor, which
+    holds them the other way round.
 
     Args:
         policy: the policy whose weights are used.
@@ -99,24 +118,34 @@ class Decoder:
         attend: Attend,
         image_tokens: Tensor | None = None,
         deepstack: Sequence[Tensor] = (),
+        kept: Tensor | None = None,
     ) -> Tensor:
-        """Last hidden states `[T, H]`, after the final norm.
+        """Last hidden states `[T, H]`, or `[n, H]` of the kept tokens, after the final norm.
 
         Args:
-            states: `[T, H]` embeddings, image features in place.
+            states: `[T, H]` embeddings, image features in place; overwritten.
             positions: int64 `[3, T]`, as the policy's layout gives them, or `[T]` where the three
                 are equal, as they are for text.
             attend: attention over cached and new tokens.
-            image_tokens: indices `[n]` of the image tokens.
-            deepstack: `[n, H]` a layer, added to the first layers' output there.
+            image_tokens: indices `[m]` of the image tokens.
+            deepstack: `[m, H]` a layer, added to the first layers' output there.
+            kept: indices `[n]` of the tokens whose hidden states are wanted, None for all. Of the
+                others the last layer computes no more than keys and values.
         """
         cos, sin = self._turns(states, positions)
+        last = len(self._layers) - 1
         for number, layer in enumerate(self._layers):
-            attended = self._attention(number, layer, states, cos, sin, attend)
-            states = layer.output.added(states, attended)
-            states = layer.down.added(states, self._mlp(layer, states))
+            query, key, value = self._heads(layer, states, cos, sin)
+            added = None
             if image_tokens is not None and number < len(deepstack):
-                states = states.index_add(0, image_tokens, deepstack[number])
+                added = torch.zeros_like(states).index_add_(0, image_tokens, deepstack[number])
+            if number == last and kept is not None:
+                query, states = query[kept], states[kept]
+                added = None if added is None else added[kept]
+            layer.output.add_to(states, attend(number, query, key, value))
+            layer.down.add_to(states, self._mlp(layer, states))
+            if added is not None:
+                states += added
         return self._norm(states, self._text.norm.weight)
 
     def _turns(self, states: Tensor, positions: Tensor) -> tuple[Tensor, Tensor]:
@@ -135,20 +164,21 @@ class Decoder:
             self._table = cos, sin * self._signs
         return self._table
 
-    def _attention(
-        self, number: int, layer: _Layer, states: Tensor, cos: Tensor, sin: Tensor, attend: Attend
-    ) -> Tensor:
-        heads = F.linear(self._norm(states, layer.input_norm), *layer.qkv)
+    def _heads(
+        self, layer: _Layer, states: Tensor, cos: Tensor, sin: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Query `[T, Q, D]`, key and value `[T, K, D]`, the first two rotated."""
+        heads = layer.qkv.of(self._norm(states, layer.input_norm))
         heads = heads.view(len(states), -1, self.head_size)
         keys_end = self.query_heads + self.key_heads
         turned, value = heads[:, :keys_end], heads[:, keys_end:]
         if layer.query_norm is not None and layer.key_norm is not None:
             turned = self._norm_heads(turned, layer.query_norm, layer.key_norm)
         turned = _rotate(turned, cos, sin)
-        return attend(number, turned[:, : self.query_heads], turned[:, self.query_heads :], value)
+        return turned[:, : self.query_heads], turned[:, self.query_heads :], value
 
     def _mlp(self, layer: _Layer, states: Tensor) -> Tensor:
-        gate, up = F.linear(self._norm(states, layer.mlp_norm), *layer.gate_up).chunk(2, dim=-1)
+        gate, up = layer.gate_up.of(self._norm(states, layer.mlp_norm)).chunk(2, dim=-1)
         hidden: Tensor = self._activation(gate).mul_(up)
         return hidden
 
@@ -192,7 +222,13 @@ def _inverse_rms(states: Tensor, epsilon: Tensor) -> Tensor:
 
 
 def _rotate(heads: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    return torch.addcmul(heads * cos, heads.roll(heads.shape[-1] // 2, -1), sin)
+    half = heads.shape[-1] // 2
+    if len(heads) < _MANY_TOKENS:
+        return torch.addcmul(heads * cos, heads.roll(half, -1), sin)
+    rotated = heads * cos
+    rotated[..., :half].addcmul_(heads[..., half:], sin[..., :half])
+    rotated[..., half:].addcmul_(heads[..., :half], sin[..., half:])
+    return rotated
 
 
 def _fuse(layer: Any) -> _Layer:
@@ -203,28 +239,26 @@ def _fuse(layer: Any) -> _Layer:
         qkv=_joined([attention.q_proj, attention.k_proj, attention.v_proj]),
         query_norm=None if query_norm is None else query_norm.weight,
         key_norm=None if key_norm is None else key_norm.weight,
-        output=_Linear(attention.o_proj.weight, attention.o_proj.bias),
+        output=_joined([attention.o_proj]),
         mlp_norm=layer.post_attention_layernorm.weight,
         gate_up=_joined([mlp.gate_proj, mlp.up_proj]),
-        down=_Linear(mlp.down_proj.weight, mlp.down_proj.bias),
+        down=_joined([mlp.down_proj]),
     )
 
 
 @torch.no_grad()
 def _joined(modules: Sequence[Any]) -> _Linear:
     """The modules' weights and biases, each made views of one tensor."""
-    weight = _shared([module.weight for module in modules])
+    outputs = [len(module.weight) for module in modules]
+    weight = torch.cat([module.weight.detach().t() for module in modules], dim=1)
+    for module, part in zip(modules, torch.split(weight, outputs, dim=1), strict=True):
+        module.weight.data = part.t()
     biases = [module.bias for module in modules if module.bias is not None]
-    if biases and len(biases) != len(modules):
+    if not biases:
+        return _Linear(weight, None)
+    if len(biases) != len(modules):
         raise ConfigurationError("projections with and without bias", where="embedded engine")
-    return _Linear(weight, _shared(biases) if biases else None)
-
-
-def _shared(parameters: Sequence[Any]) -> Tensor:
-    joined = torch.cat([parameter.detach() for parameter in parameters])
-    first = 0
-    for parameter in parameters:
-        last = first + len(parameter)
-        parameter.data = joined[first:last]
-        first = last
-    return joined
+    bias = torch.cat([bias.detach() for bias in biases])
+    for module, part in zip(modules, torch.split(bias, outputs), strict=True):
+        module.bias.data = part
+    return _Linear(weight, bias)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from mintact_plugin_torch.engine.attention import Plan, Row, order
-from mintact_plugin_torch.engine.decoder import Decoder
+from mintact_plugin_torch.engine.decoder import Attend, Decoder
 from mintact_plugin_torch.engine.images import ByteCache, RequestImage
 from mintact_plugin_torch.engine.request import Job
 from mintact_plugin_torch.engine.sampling import sample
@@ -52,6 +52,11 @@ class Work(NamedTuple):
     def samples(self) -> bool:
         """Whether its last token is the job's last: then the next one is sampled."""
         return self.row.start + self.row.tokens == self.job.total
+
+    @property
+    def end(self) -> Row:
+        """Its last token alone."""
+        return Row(self.row.slot, self.row.start + self.row.tokens - 1, 1)
 
 
 class Runner:
@@ -99,10 +104,12 @@ class Runner:
         work = self._plan(jobs)
         batches = [[item] for item in work] if self.deterministic else [work]
         for batch in batches:
-            hidden = self._forward(batch)
+            sampled = sorted((item for item in batch if item.samples), key=_slot)
+            hidden = self._forward(batch, sampled)
             for item in batch:
                 self.slots.advance(item.row.slot, item.row.tokens)
-            self._sample(batch, hidden, version)
+            if sampled:
+                self._sample([item.job for item in sampled], hidden, version)
 
     def _plan(self, jobs: Sequence[Job]) -> list[Work]:
         """What each job computes now: those that decode first, then prompts as far as it goes."""
@@ -120,8 +127,8 @@ class Runner:
                 budget -= tokens
         return sorted(work, key=lambda item: order(item.row))
 
-    def _forward(self, batch: Sequence[Work]) -> Tensor:
-        """Hidden states `[packed tokens, H]`."""
+    def _forward(self, batch: Sequence[Work], sampled: Sequence[Work]) -> Tensor:
+        """Hidden states `[n, H]` of the last token of each work that samples."""
         slices = [
             (item.job.prompt, slice(item.row.start, item.row.start + item.row.tokens))
             for item in batch
@@ -131,19 +138,33 @@ class Runner:
             np.concatenate([prompt.positions[:, part] for prompt, part in slices], axis=1)
         )
         self.slots.fit(max(item.row.start + item.row.tokens for item in batch))
-        plan = Plan([item.row for item in batch], self._dtype, self._device)
-        keys, values = self.slots.keys, self.slots.values
-
-        def attend(layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
-            return plan.attend(query, key, value, keys[layer], values[layer])
-
+        attend, kept = self._attention(batch, sampled)
         states = self.decoder.embed(ids)
         images = self._images(batch)
         if images is None:
-            return self.decoder.forward(states, positions, attend)
+            return self.decoder.forward(states, positions, attend, kept=kept)
         tokens, features = images
         states[tokens] = features.tokens
-        return self.decoder.forward(states, positions, attend, tokens, features.deepstack)
+        return self.decoder.forward(states, positions, attend, tokens, features.deepstack, kept)
+
+    def _attention(
+        self, batch: Sequence[Work], sampled: Sequence[Work]
+    ) -> tuple[Attend, Tensor | None]:
+        """How a forward attends, and the packed tokens that its last layer is asked for."""
+        plan = ends = Plan([item.row for item in batch], self._dtype, self._device)
+        keys, values = self.slots.keys, self.slots.values
+        kept, last = None, self.decoder.layers - 1
+        if len(sampled) < len(batch) or batch[-1].row.tokens > 1:
+            packed = np.cumsum([item.row.tokens for item in batch]) - 1
+            places = {item.row.slot: place for item, place in zip(batch, packed, strict=True)}
+            kept = self._tensor(np.array([places[item.row.slot] for item in sampled], dtype=int))
+            ends = Plan([item.end for item in sampled], self._dtype, self._device)
+
+        def attend(layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+            plan.write(key, value, keys[layer], values[layer])
+            return (ends if layer == last else plan).attend(query, keys[layer], values[layer])
+
+        return attend, kept
 
     def _positions(self, positions: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Tensor:
         """`[T]` where the three positions of every token are equal, else `[3, T]`."""
@@ -201,14 +222,7 @@ class Runner:
             encoded[image.digest] = owned
         return encoded
 
-    def _sample(self, batch: Sequence[Work], hidden: Tensor, version: str) -> None:
-        ends = np.cumsum([item.row.tokens for item in batch]) - 1
-        chosen = [(item.job, end) for item, end in zip(batch, ends, strict=True) if item.samples]
-        if not chosen:
-            return
-        jobs = [job for job, _ in chosen]
-        if len(chosen) < len(hidden):
-            hidden = hidden[self._tensor(np.array([end for _, end in chosen]))]
+    def _sample(self, jobs: Sequence[Job], hidden: Tensor, version: str) -> None:
         sampled = sample(
             self.decoder.logits(hidden),
             self._tensor(np.array([job.temperature for job in jobs], dtype=np.float32)),
@@ -220,6 +234,10 @@ class Runner:
 
     def _tensor(self, array: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> Tensor:
         return torch.from_numpy(array).to(self._device)
+
+
+def _slot(item: Work) -> int:
+    return item.row.slot
 
 
 def _tokens(missing: tuple[int, Job]) -> int:

@@ -42,7 +42,8 @@ def test_packed_rows_attend_to_their_own_slot_and_past_only(rows, heads, seed):
     query = torch.randn(total, heads, SIZE)
     key, value = torch.randn(2, total, KEY_HEADS, SIZE)
     plan = Plan(rows, torch.float32, torch.device("cpu"))
-    output = plan.attend(query, key, value, keys, values)
+    plan.write(key, value, keys, values)
+    output = plan.attend(query, keys, values)
     first = 0
     for slot, start, tokens in rows:
         new = slice(first, first + tokens)
