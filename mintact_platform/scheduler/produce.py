@@ -19,6 +19,7 @@ from mintact_platform.rollouts.episode import EpisodeKey
 from mintact_platform.rollouts.rollouter import Judged, Rollouter
 from mintact_platform.scheduler.changes import Changes
 from mintact_platform.scheduler.deciding import admitted
+from mintact_platform.scheduler.fruitless import Fruitless
 from mintact_platform.scheduler.observe import Observers
 from mintact_platform.scheduler.queue import QueuedGroup
 from mintact_platform.scheduler.state import Scheduler
@@ -32,7 +33,6 @@ QUARANTINE_SECONDS = 30.0
 UNJUDGED = 32
 """Rollouts after which a run without any verdict ends: no judge of it works."""
 RECENT = 64
-FRUITLESS = 4
 
 Decision = Literal["queued", "filtered", "dropped"]
 
@@ -70,7 +70,7 @@ class DomainTally:
     """What a domain has shown lately, for the display."""
 
     dropped_in_row: int = 0
-    fruitless: int = 0
+    fruitless: Fruitless = field(default_factory=Fruitless)
     quarantined_until: float = 0.0
     filtered: int = 0
     dropped: int = 0
@@ -276,7 +276,8 @@ class Producer:
             )
         self.tally[group.domain].filtered += fate == "filtered"
         self._quarantine(group.domain, dropped=fate == "dropped")
-        self._explain(group.domain, fate, reason, members)
+        if line := self.tally[group.domain].fruitless.line(fate, reason, members):
+            self.say(f"{group.domain}: {line}; mintact show {self.directory.path.name}")
         self.observers.notify(
             "group_finished", group=group.id, domain=group.domain, admitted=queued is not None
         )
@@ -288,20 +289,6 @@ class Producer:
         if admitted(self.hooks, domain, rewards, failed=self.observers.blame):
             return "queued", ""
         return "filtered", f"uniform reward {rewards[0]:g}" if len(set(rewards)) == 1 else "refused"
-
-    def _explain(self, domain: str, fate: str, reason: str, members: Sequence[Judged]) -> None:
-        """Say why groups come to nothing: after the first few in a row, then ever more rarely."""
-        tally = self.tally[domain]
-        solved = fate == "filtered" and any(m.success for m in members)
-        tally.fruitless = 0 if fate == "queued" or solved else tally.fruitless + 1
-        if tally.fruitless < FRUITLESS or tally.fruitless & (tally.fruitless - 1):
-            return
-        failures = [m.failure for m in members if m.failure is not None]
-        last = f"; the last: {failures[-1].phase}: {failures[-1].message}" if failures else ""
-        self.say(
-            f"{domain}: {tally.fruitless} groups in a row gave nothing to learn from "
-            f"({fate}: {reason}{last}); mintact show {self.directory.path.name}"
-        )
 
     def _quarantine(self, domain: str, *, dropped: bool) -> None:
         tally = self.tally[domain]
