@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "FILE or 'recorded'",
     )
     add("--domain", action="append", default=[], metavar="D", help="only this domain, repeatable")
-    add("--limit", type=int, metavar="N", help="at most N trajectories, evenly over the domains")
+    add("--limit", type=int, metavar="N", help="at most N trajectories, a sample of each domain")
     add(
         "--outcomes",
         metavar="A,B",

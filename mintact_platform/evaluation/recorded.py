@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -111,7 +112,7 @@ def select(
         run: what was recorded.
         domains: only these; all when empty.
         outcomes: only these recorded outcomes; None takes what counts or only its judge masked.
-        limit: at most so many, the oldest, shared evenly among the domains.
+        limit: at most so many, see `evenly`.
 
     Raises:
         ConfigurationError: an unknown domain or outcome, with the near match.
@@ -132,13 +133,21 @@ def select(
 
 
 def evenly(recorded: Sequence[Recorded], limit: int) -> list[Recorded]:
-    """The first of each domain, then the second of each, …, at most `limit`, in order of ids."""
+    """A sample of at most `limit`, as many of each domain as there are, in order of ids.
+
+    It is drawn from the whole run by the ids alone: everyone gets the same one, and a larger one
+    holds the smaller.
+    """
     by_domain: dict[str, list[Recorded]] = {}
-    for one in recorded:
+    for one in sorted(recorded, key=_lot):
         by_domain.setdefault(one.domain, []).append(one)
     turns = chain.from_iterable(zip_longest(*by_domain.values()))
     found = [one for one in turns if one is not None]
     return sorted(found[:limit], key=lambda one: one.id)
+
+
+def _lot(recorded: Recorded) -> bytes:
+    return hashlib.blake2b(recorded.id.encode(), digest_size=8).digest()
 
 
 def _recorded(path: Path, row: Any) -> Recorded:

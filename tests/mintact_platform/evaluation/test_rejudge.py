@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
@@ -18,9 +19,9 @@ from mintact_platform.evaluation.judgements import (
     read_judgements,
     recorded_judgements,
 )
-from mintact_platform.evaluation.recorded import read_run, select
+from mintact_platform.evaluation.recorded import Recorded, evenly, read_run, select
 from mintact_platform.evaluation.rejudge import ready_judge, reasons, rejudge, tally
-from mintact_platform.records.outcome import Failure
+from mintact_platform.records.outcome import Failure, Outcome
 from mintact_platform.records.verdict import Verdict
 from mintact_platform.registry.names import Registry
 from mintact_platform.storage.trajectories import load
@@ -67,12 +68,32 @@ def test_domains_and_outcomes_narrow_the_choice(recorded_run):
         select(run, outcomes=["judge_failed"])
 
 
-def test_a_limit_takes_the_oldest_evenly_and_a_larger_one_only_adds(recorded_run):
+def test_a_limit_takes_a_sample_evenly_and_a_larger_one_only_adds(recorded_run):
     run = read_run(recorded_run.path)
     chosen = select(run, limit=6)
     assert Counter(one.domain for one in chosen) == {"mobile": 3, "web": 3}
     assert {one.id for one in chosen} < {one.id for one in select(run, limit=9)}
     assert select(run, limit=99) == select(run)
+
+
+def test_a_sample_comes_from_the_whole_run_and_from_many_tasks():
+    run = [
+        Recorded(
+            id=f"{number:026}",
+            domain="web",
+            task=f"t{number // 8}",
+            outcome=Outcome.COMPLETED,
+            verdict=None,
+            failure=None,
+            path=Path("nowhere"),
+        )
+        for number in range(800)
+    ]
+    sample = evenly(run, 80)
+    assert sample == evenly(run[::-1], 80)
+    assert len({one.task for one in sample}) > 40
+    thirds = Counter(3 * int(one.id) // 800 for one in sample)
+    assert min(thirds.values()) > 15
 
 
 # ---- judging ------------------------------------------------------------------------------------
