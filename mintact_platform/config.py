@@ -20,13 +20,25 @@ from pydantic import (
     model_validator,
 )
 
-from mintact_platform.errors import ConfigurationError, near_match
+from mintact_platform.errors import ConfigurationError, near_match, shown
+from mintact_platform.registry.numbers import plain_numbers
+
+COLDEST, HOTTEST = 1e-3, 100.0
+"""Temperatures of sampling: colder, log-probabilities overflow; hotter, all tokens are alike."""
+
+
+def _heat(value: float) -> float:
+    if value and not COLDEST <= value <= HOTTEST:
+        raise ValueError(f"input should be 0 or from {COLDEST:g} to {HOTTEST:g}, got {value!r}")
+    return value
 
 
 class _Section(BaseModel):
     model_config = ConfigDict(
         extra="forbid", frozen=True, protected_namespaces=(), allow_inf_nan=False
     )
+
+    _numbers = plain_numbers
 
 
 class Plugin(_Section):
@@ -42,6 +54,9 @@ def _plugin(value: Any) -> Any:
 
 Beta = Annotated[float, Field(ge=0, lt=1)]
 
+Seconds = Annotated[float, Field(gt=0, le=1e9)]
+"""Of a deadline; thirty years are never."""
+
 PluginChoice = Annotated[Plugin, BeforeValidator(_plugin)]
 
 
@@ -52,6 +67,8 @@ def _requirement(text: str) -> str:
         raise ValueError(f"required_plugins: cannot read {text!r}; write name>=version") from None
     return text
 
+
+DomainName = Annotated[str, Field(pattern=r"^\w[\w .+-]*$")]
 
 Requirement = Annotated[str, AfterValidator(_requirement)]
 
@@ -98,11 +115,11 @@ class DomainSection(_Section):
     """Registered action space; None takes the environment's own."""
     judge: JudgeChoice = JudgePlugin(name="state")
     """Registered judge."""
-    quota: int = Field(default=16, ge=0)
+    quota: int = Field(default=16, ge=0, le=10**6)
     """Groups of this domain in a batch."""
     max_turns: int = Field(default=30, gt=0)
     """Turns a rollout may take (paper: 30 for UI, 100 for tools)."""
-    instances: int = Field(default=4, gt=0)
+    instances: int = Field(default=4, gt=0, le=10**5)
     """Environment instances started here."""
     servers: list[str] = Field(default_factory=list)
     """Environment servers to use; empty starts one here."""
@@ -123,11 +140,11 @@ class RolloutSection(_Section):
 
     engine: str = "embedded"
     params: dict[str, Any] = Field(default_factory=dict)
-    group_size: int = Field(default=8, gt=1)
+    group_size: int = Field(default=8, gt=1, le=10**5)
     """N, rollouts of one task."""
-    active: int = Field(default=32, gt=0)
+    active: int = Field(default=32, gt=0, le=10**6)
     """Concurrent rollouts."""
-    temperature: float = Field(default=1.0, gt=0)
+    temperature: float = Field(default=1.0, ge=COLDEST, le=HOTTEST)
     max_new_tokens: int = Field(default=128, gt=0)
     max_context: int = Field(default=4096, gt=0)
     """Tokens of a conversation; an engine that speaks messages has its endpoint's limit instead."""
@@ -156,7 +173,7 @@ class ScheduleSection(_Section):
     """`fifo` fills batches in order of acceptance, whatever the domain: for comparison."""
     capacity_batches: int = Field(default=2, gt=0)
     eviction: Literal["surplus", "oldest"] = "surplus"
-    fallback_after: float = Field(default=120.0, gt=0)
+    fallback_after: Seconds = 120.0
     """Seconds without a full batch after which quotas are relaxed."""
     max_staleness: int = Field(default=2, ge=0)
     """η, in weight versions."""
@@ -208,7 +225,7 @@ class SftSection(_Section):
     """Parameters of the trainer's supervised step, e.g. `guidance`."""
     action_spaces: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """Parameters of the action spaces whose prompts are rendered; a domain's own come first."""
-    gate: float | None = None
+    gate: float | None = Field(default=None, ge=0, le=1)
     """Greedy success that every domain must reach; None trains `steps` and stops."""
     gate_episodes: int = Field(default=32, gt=0)
     gate_steps: int = Field(default=60, gt=0)
@@ -240,30 +257,30 @@ class EvaluationSection(_Section):
     """Held-out success during a run."""
 
     split: Literal["train", "validation", "test"] = "test"
-    episodes: int = Field(default=0, ge=0)
+    episodes: int = Field(default=0, ge=0, le=10**6)
     """Held-out tasks a domain, before the first step and after the last; 0 for none."""
     every: int = Field(default=0, ge=0)
     """Also every so many steps, where weights are pushed, with `progress_episodes`; 0: never."""
     progress_episodes: int = Field(default=32, gt=0)
     stop_at: float | None = Field(default=None, ge=0, le=1)
     """The run ends early once the mean over the domains reached this in two checks in a row."""
-    temperature: float | None = None
+    temperature: Annotated[float, AfterValidator(_heat)] | None = None
     """None takes the rollout's; 0 is greedy."""
 
 
 class Deadlines(_Section):
     """Seconds a phase may take."""
 
-    create: float = Field(default=120.0, gt=0)
-    reset: float = Field(default=60.0, gt=0)
-    step: float = Field(default=30.0, gt=0)
-    evaluate: float = Field(default=60.0, gt=0)
-    close: float = Field(default=10.0, gt=0)
-    generate: float = Field(default=120.0, gt=0)
-    judge: float = Field(default=120.0, gt=0)
-    train: float = Field(default=3600.0, gt=0)
-    push: float = Field(default=600.0, gt=0)
-    start: float = Field(default=300.0, gt=0)
+    create: Seconds = 120.0
+    reset: Seconds = 60.0
+    step: Seconds = 30.0
+    evaluate: Seconds = 60.0
+    close: Seconds = 10.0
+    generate: Seconds = 120.0
+    judge: Seconds = 120.0
+    train: Seconds = 3600.0
+    push: Seconds = 600.0
+    start: Seconds = 300.0
 
 
 class RunConfig(_Section):
@@ -276,7 +293,7 @@ class RunConfig(_Section):
     required_plugins: tuple[Requirement, ...] = ()
     """Distributions that must be installed, as pip takes them: `mintact-env-desktop>=0.2`."""
     model: ModelSection = ModelSection()
-    domains: dict[str, DomainSection] = Field(default_factory=dict)
+    domains: dict[DomainName, DomainSection] = Field(default_factory=dict)
     rollout: RolloutSection = RolloutSection()
     schedule: ScheduleSection = ScheduleSection()
     sync: SyncSection = SyncSection()
@@ -336,7 +353,7 @@ def read(path: Path, overrides: Sequence[str] = (), *, what: str = "run file") -
         values = tomllib.loads(path.read_text("utf-8-sig"))
     except FileNotFoundError:
         raise ConfigurationError(f"no such {what}", where=str(path)) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # also of endless numbers and nests
         raise ConfigurationError(f"not valid TOML: {error}", where=str(path)) from None
     except OSError as error:
         raise ConfigurationError(f"cannot be read: {error.strerror}", where=str(path)) from None
@@ -380,7 +397,7 @@ def apply_override(values: dict[str, Any], override: str) -> None:
         )
     try:
         value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         value = text
     *parents, last = key.strip().split(".")
     target = values
@@ -423,10 +440,12 @@ def first_mistake(
     place = ".".join(str(part) for part in first["loc"])
     if first["type"] != "extra_forbidden":
         if first["type"] == "value_error":
-            return ConfigurationError(first["msg"].removeprefix("Value error, "), where=where)
+            what = first["msg"].removeprefix("Value error, ")
+            said = not place or what.startswith(str(first["loc"][0]))
+            return ConfigurationError(what if said else f"{place}: {what}", where=where)
         message = first["msg"][0].lower() + first["msg"][1:]
-        shown = "" if first["type"] == "missing" else f", got {first['input']!r}"
-        return ConfigurationError(f"{place}: {message}{shown}", where=where)
+        got = "" if first["type"] == "missing" else f", got {shown(first['input'])}"
+        return ConfigurationError(f"{place}: {message}{got}", where=where)
     known = _known_keys(model or RunConfig, first["loc"][:-1])
     return ConfigurationError(
         f"unknown key {place!r}", where=where, next=near_match(str(first["loc"][-1]), known)

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+_LONGEST = 120
+"""Characters of a value that are shown."""
 
 
 class MintactError(Exception):
@@ -95,6 +99,28 @@ class CheckpointCorrupt(StorageError):
     """A checkpoint is incomplete or its bytes changed."""
 
 
+@contextmanager
+def about(key: str) -> Iterator[None]:
+    """What is wrong inside stands under this key of the run file: its line begins with it.
+
+    An error that names a key of the same section already is left as it is.
+
+    Example:
+        >>> with about("domains.web.judge"):
+        ...     raise ConfigurationError("no key", where="judge 'vlm'")
+        Traceback (most recent call last):
+        mintact_platform.errors.ConfigurationError: domains.web.judge: judge 'vlm': no key
+    """
+    try:
+        yield
+    except (ConfigurationError, PluginError) as error:
+        section, dot, _ = key.partition(".")
+        if not (dot and error.where.startswith(section + dot)):
+            where = f"{key}: {error.where}" if error.where else key
+            MintactError.__init__(error, error.what, where=where, next=error.next)
+        raise
+
+
 def first_cause(group: BaseExceptionGroup[BaseException]) -> BaseException:
     """The error of a task group to tell people: bad input first, then any of ours, else the first.
 
@@ -113,6 +139,12 @@ def _leaves(error: BaseException) -> list[BaseException]:
     if isinstance(error, BaseExceptionGroup):
         return [leaf for inner in error.exceptions for leaf in _leaves(inner)]
     return [error]
+
+
+def shown(value: object) -> str:
+    """A value as Python writes it, cut where it is long."""
+    text = repr(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 
 def near_match(name: str, known: Iterable[str]) -> str:

@@ -7,7 +7,8 @@ when its name is first asked for. A target's keyword-only arguments are its para
 file gives under `params` is checked against them and bound.
 
 Every command imports the module, on a thread of its own and for at most 20 s, so it should import
-little and do nothing; what it breaks or prints is undone, put aside and shown on its row.
+little and do nothing; what it breaks or prints is undone, put aside and shown on its row. Targets
+are imported in the same way, except that the limit is for the time in which no module comes.
 
 Names: first-party ones are bare or `<family>/<name>`; yours carry your own namespace (`acme/grid`).
 `acme/*` is a family: its target stands for every such name and gets the rest as keyword `id`.

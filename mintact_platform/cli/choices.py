@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from pydantic import ValidationError
@@ -14,13 +15,32 @@ from mintact_platform.errors import ConfigurationError
 from mintact_platform.registry import parameters
 from mintact_platform.registry.names import Registry
 
+PORTS = 65535
+
 
 def read_value(text: str) -> Any:
     """A value as TOML, else as the string it is."""
     try:
         return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except (ValueError, RecursionError):
         return text
+
+
+def whole(flag: str, least: int, most: int | None = None) -> Callable[[str], int]:
+    """A flag's `type` for argparse: a whole number within bounds.
+
+    Raises:
+        ConfigurationError: from what it returns, for any other text.
+    """
+
+    def read(text: str) -> int:
+        number = int(text) if re.fullmatch(r"[+-]?[0-9]{1,18}", text) else None
+        if number is None or number < least or (most is not None and number > most):
+            bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
+            raise ConfigurationError(f"must be a whole number {bounds}, got {text!r}", where=flag)
+        return number
+
+    return read
 
 
 def read_pairs(pairs: Iterable[str], flag: str) -> dict[str, Any]:

@@ -8,7 +8,8 @@ import textwrap
 from collections.abc import Iterator
 from typing import Any
 
-from mintact_platform.errors import PluginError, PluginNotFound, near_match
+from mintact_platform.errors import PluginError, PluginNotFound, about, near_match
+from mintact_platform.registry import signatures
 from mintact_platform.registry.names import Registry
 from mintact_platform.training.describe import Description, describe
 from mintact_platform.training.objective import Preset
@@ -40,6 +41,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """List every part, or show those of one name in full."""
     registry = Registry.discover()
+    if ":" in (arguments.name or ""):
+        target = registry.get("objectives", arguments.name)
+        with about(f"objective {arguments.name!r}"):
+            signatures.read(target)
     entries = [(kind, name) for kind in KINDS for name in registry.names(kind)]
     if arguments.name:
         entries = _named(arguments.name, entries)

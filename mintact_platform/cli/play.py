@@ -12,10 +12,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mintact_platform.cli.choices import (
+    PORTS,
     check_bearer,
     check_environment,
     read_pairs,
     read_plugin,
+    whole,
 )
 from mintact_platform.config import Plugin
 from mintact_platform.environments.pools.pool import PoolSpec
@@ -47,20 +49,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--task", metavar="ID", help="begin with this task of the set")
     what.add_argument("--tasks", metavar="NAME", help="task set, NAME or NAME:split (ENV:train)")
     what.add_argument("--goal", metavar="TEXT", help="a goal of your own instead of a task set")
-    what.add_argument("--seed", type=int, metavar="N", help="of the environment, counted up")
+    what.add_argument(
+        "--seed", type=whole("--seed", 0), metavar="N", help="of the environment, counted up"
+    )
     how = parser.add_argument_group("how")
     how.add_argument(
         "--param", action="append", default=[], metavar="k=v", help="the environment's parameter"
     )
     how.add_argument("--action-space", metavar="NAME", help="instead of the environment's own")
     how.add_argument("--judge", metavar="NAME", help=f"who says how it went ({DEFAULT_JUDGE})")
-    how.add_argument("--max-turns", type=int, default=30, metavar="N", help="turns at most (30)")
+    turns = whole("--max-turns", 1)
+    how.add_argument("--max-turns", type=turns, default=30, metavar="N", help="turns at most (30)")
     how.add_argument("--server", metavar="URL", help="lease it there instead of starting it here")
     how.add_argument("--bearer-env", metavar="NAME", help="variable with the server's token")
     how.add_argument("--python", metavar="PATH", help="interpreter that the environment runs in")
     page = parser.add_argument_group("page")
     page.add_argument("--save", type=Path, metavar="FILE", help="where episodes are appended")
-    page.add_argument("--port", type=int, default=0, metavar="N", help="0 takes a free one (0)")
+    port = whole("--port", 0, PORTS)
+    page.add_argument("--port", type=port, default=0, metavar="N", help="0 takes a free one (0)")
     page.add_argument("--no-browser", action="store_true", help="print the address only")
 
 

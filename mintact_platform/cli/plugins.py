@@ -46,20 +46,21 @@ def run(arguments: argparse.Namespace) -> int:
     everything = [*registry.rows, *registry.left_out]
     rows = chosen(everything, arguments.words, broken=arguments.broken)
     clashes = registry.clashes()
-    if arguments.json:
-        print(json.dumps([as_json(row, clashes) for row in rows], indent=2))
-        return 0
     if arguments.words and not rows and not arguments.broken:
         known = [row.distribution for row in everything]
         raise ConfigurationError(
             f"no plugin has {' or '.join(map(repr, arguments.words))} in its name",
             next=near_match(arguments.words[0], known),
         )
+    if arguments.json:
+        print(json.dumps([as_json(row, clashes) for row in rows], indent=2))
+        return 0
     headers: Sequence[str] = ("distribution", "version", "provides", "ms", "error")
     cells: Sequence[Sequence[str]] = [_cells(row, clashes) for row in rows]
     if not any(row[-1] for row in cells):
         headers, cells = headers[:-1], [row[:-1] for row in cells]
-    print_table(headers, cells, whole=("distribution", "version", "ms"))
+    whole, lists = ("distribution", "version", "ms"), ("provides", "error")
+    print_table(headers, cells, whole=whole, lists=lists)
     if arguments.verbose:
         _print_traces(rows)
     if not arguments.quiet:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mintact_platform.cli.choices import check_bearer, check_environment
+from mintact_platform.cli.choices import PORTS, check_bearer, check_environment, whole
 from mintact_platform.environments.server.app import ServerSpec, new_directory, serve
 from mintact_platform.errors import ConfigurationError, PluginNotFound
 from mintact_platform.registry.names import Registry
@@ -48,13 +48,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "environments", nargs="*", metavar="ENV", help="registered name, or module:attribute"
     )
     parser.add_argument("--host", default="127.0.0.1", help="address to bind to (127.0.0.1)")
-    parser.add_argument("--port", type=int, default=0, help="port; 0 takes a free one (0)")
+    port = whole("--port", 0, PORTS)
+    parser.add_argument("--port", type=port, default=0, help="port; 0 takes a free one (0)")
     parser.add_argument(
         "--bearer-env",
         metavar="NAME",
         help="environment variable that holds the bearer token; needed outside loopback",
     )
-    parser.add_argument("--capacity", type=int, default=512, metavar="N", help="leases (512)")
+    leases = whole("--capacity", 1)
+    parser.add_argument("--capacity", type=leases, default=512, metavar="N", help="leases (512)")
     parser.add_argument(
         "--python",
         action="append",
@@ -63,7 +65,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="another interpreter that workers may run in; may be repeated",
     )
     parser.add_argument(
-        "--spares", type=int, default=0, metavar="N", help="booted instances kept ready (0)"
+        "--spares",
+        type=whole("--spares", 0),
+        default=0,
+        metavar="N",
+        help="booted instances kept ready (0)",
     )
     parser.add_argument(
         "--logs", type=Path, default=Path("logs"), metavar="DIR", help="workers' output (logs/)"

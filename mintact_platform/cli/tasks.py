@@ -7,10 +7,13 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 
+from mintact_platform.cli.choices import whole
 from mintact_platform.errors import ConfigurationError
 from mintact_platform.records.task import SPLITS, Task
+from mintact_platform.registry.families import Member
 from mintact_platform.registry.names import Registry
 from mintact_platform.registry.parameters import bind
+from mintact_platform.scheduler.tasks import made_tasks
 
 EXAMPLES = """\
   mintact tasks                               which task sets are installed
@@ -25,7 +28,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the verb's own arguments."""
     parser.add_argument("name", nargs="?", metavar="NAME", help="registered task set")
     parser.add_argument("--split", choices=SPLITS, help="only this split, listed task by task")
-    parser.add_argument("--limit", type=int, default=20, help="tasks listed (20); JSON has all")
+    limit = whole("--limit", 1)
+    parser.add_argument("--limit", type=limit, default=20, help="tasks listed (20); JSON has all")
     parser.add_argument("--templates", action="store_true", help="distinct templates, counted")
 
 
@@ -34,8 +38,9 @@ def run(arguments: argparse.Namespace) -> int:
     registry = Registry.discover()
     if arguments.name is None:
         return _list_sets(registry, as_json=arguments.json)
+    _check_name(registry, arguments.name)
     splits = [arguments.split] if arguments.split else SPLITS
-    tasks = {split: load_tasks(registry, arguments.name, split) for split in splits}
+    tasks = load_tasks(registry, arguments.name, splits)
     if arguments.json:
         for task in (task for split in tasks.values() for task in split):
             print(json.dumps(task.to_json(), ensure_ascii=False))
@@ -51,14 +56,40 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def load_tasks(registry: Registry, name: str, split: str) -> Sequence[Task]:
-    """The tasks of a split; a set without that split gives none."""
-    factory = bind(registry.get("task_sets", name), {"split": split}, where=f"task set {name!r}")
-    try:
-        tasks: Sequence[Task] = factory()
-    except ConfigurationError:
-        return ()
-    return tasks
+def load_tasks(registry: Registry, name: str, splits: Sequence[str]) -> dict[str, Sequence[Task]]:
+    """The tasks of splits; a split that the set has not is empty.
+
+    Raises:
+        PluginNotFound: nobody registers the set.
+        PluginError: what stands behind it gives no tasks.
+        ConfigurationError: a parameter that must be given, or none of the splits is there.
+    """
+    where = f"task set {name!r}"
+    target = registry.get("task_sets", name)
+    found: dict[str, Sequence[Task]] = {}
+    refused: ConfigurationError | None = None
+    for split in splits:
+        factory = bind(target, {"split": split}, where=where)
+        try:
+            found[split] = made_tasks(factory, where=where)
+        except ConfigurationError as error:
+            found[split], refused = (), refused or error
+    if refused is not None and not any(map(len, found.values())):
+        raise refused
+    return found
+
+
+def _check_name(registry: Registry, name: str) -> None:
+    """Refuse a name with a split, and a member of a family that is none."""
+    head, separator, split = name.rpartition(":")
+    if separator and registry.knows("task_sets", head):
+        raise ConfigurationError(
+            f"{name!r} names a split too", next=f"mintact tasks {head} --split {split or SPLITS[0]}"
+        )
+    if registry.knows("environments", name):
+        environment = registry.get("environments", name)
+        if isinstance(environment, Member):
+            environment.missing()
 
 
 def template_of(task: Task) -> str:

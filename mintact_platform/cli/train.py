@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Coroutine
+from pathlib import Path
 from typing import Any
 
 from mintact_platform.cli.run_files import add_run_file, run_with_display
@@ -34,8 +35,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Train; the ledger and the table before/after go to standard output."""
+    begun: list[Path] = []
 
     def job(config: RunConfig, registry: Registry, display: Display) -> Coroutine[Any, Any, int]:
+        begun.append(arguments.runs / config.name / "run.db")
         return train(
             config,
             runs=arguments.runs,
@@ -48,4 +51,6 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         return run_with_display(arguments, job)
     except KeyboardInterrupt:
+        if not any(path.exists() for path in begun):
+            raise
         raise KeyboardInterrupt("go on with --resume") from None

@@ -7,6 +7,7 @@ place and which image tokens show it.
 from __future__ import annotations
 
 import itertools
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +18,7 @@ import numpy.typing as npt
 from PIL import Image
 
 from mintact_platform.actions.space import ActionSpace
-from mintact_platform.errors import ConfigurationError, near_match
+from mintact_platform.errors import ConfigurationError, about, near_match, shown
 from mintact_platform.models.chat import ChatFormat
 from mintact_platform.models.vision import VisionSize
 from mintact_platform.records.demonstration import (
@@ -304,16 +305,20 @@ def _source(entry: Mapping[str, Any], registry: Registry, where: str) -> Source:
             raise ConfigurationError(
                 f"unknown key {key!r}", where=where, next=near_match(key, known)
             )
-    name, share = str(entry.get("name", "")), float(entry.get("share", 1.0))
-    if share <= 0:
-        raise ConfigurationError(f"share must be positive, got {share}", where=where)
-    target = registry.get("demonstrations", name)
-    params = {"seed": 0, **entry.get("params", {})}
-    checked = parameters.check(target, params, where=f"{where} {name!r}")
+    name, share, params = entry.get("name"), entry.get("share", 1.0), entry.get("params", {})
+    if not isinstance(name, str):
+        raise ConfigurationError("a name is needed", where=where, next="add name = '…'")
+    if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share < math.inf:
+        raise ConfigurationError(f"share must be positive, got {shown(share)}", where=where)
+    if not isinstance(params, Mapping):
+        raise ConfigurationError(f"params are a table, got {shown(params)}", where=where)
+    with about(where):
+        target = registry.get("demonstrations", name)
+    checked = parameters.check(target, {"seed": 0, **params}, where=f"{where} {name!r}")
     checked.pop("seed")
 
     def open_stream(*, seed: int) -> Iterator[Demonstration]:
         demonstrations: Iterator[Demonstration] = target(seed=seed, **checked)
         return demonstrations
 
-    return Source(name, open_stream, share)
+    return Source(name, open_stream, float(share))

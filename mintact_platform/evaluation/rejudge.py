@@ -24,7 +24,7 @@ from mintact_platform.evaluation.recorded import Recorded, RecordedRun
 from mintact_platform.evaluation.statistics import Interval, wilson
 from mintact_platform.judging.cache import JudgementCache
 from mintact_platform.judging.judge import JudgeView
-from mintact_platform.judging.named import judge_named
+from mintact_platform.judging.named import check_judge, judge_named
 from mintact_platform.judging.rate import RateLimit
 from mintact_platform.judging.runner import JudgeRunner
 from mintact_platform.records.outcome import Failure
@@ -80,6 +80,7 @@ def ready_judge(
         cache=cache if choice.cache else None,
         rate=RateLimit(choice.requests_per_minute),
     )
+    check_judge(runner)
     if choice.cache and not runner.cacheable:
         raise ConfigurationError(
             "it does not declare its verdicts cacheable", where=where, next="leave cache out"

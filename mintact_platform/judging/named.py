@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from mintact_platform.config import JudgePlugin
+from mintact_platform.errors import ConfigurationError
 from mintact_platform.judging.rate import RateLimit
 from mintact_platform.judging.runner import JudgeRunner
 from mintact_platform.registry import parameters
@@ -30,6 +31,19 @@ def judge_named(
     return parameters.bind(registry.get("judges", name), params or {}, where=f"judge {name!r}")
 
 
+def check_judge(runner: JudgeRunner) -> None:
+    """Refuse what is called a judge and cannot be called as one, as far as its signature tells.
+
+    Raises:
+        ConfigurationError: naming it, and how a judge is called.
+    """
+    if not runner.takes_a_rollout():
+        raise ConfigurationError(
+            f"judge {runner.name!r} cannot be called with (task, trajectory)",
+            next="its parameters are keyword-only: def judge(task, trajectory, *, strict=True)",
+        )
+
+
 def runner_of(choice: JudgePlugin, *, deadline: float, registry: Registry) -> JudgeRunner:
     """A runner for a judge chosen inside another one, with the choice's own limits.
 
@@ -40,10 +54,10 @@ def runner_of(choice: JudgePlugin, *, deadline: float, registry: Registry) -> Ju
 
     Raises:
         PluginError: see `judge_named`.
-        ConfigurationError: see `judge_named`.
+        ConfigurationError: see `judge_named` and `check_judge`.
     """
     target = judge_named(choice.name, choice.params, registry=registry)
-    return JudgeRunner(
+    runner = JudgeRunner(
         target,
         name=choice.name,
         deadline=deadline,
@@ -51,3 +65,5 @@ def runner_of(choice: JudgePlugin, *, deadline: float, registry: Registry) -> Ju
         concurrency=choice.concurrency,
         rate=RateLimit(choice.requests_per_minute),
     )
+    check_judge(runner)
+    return runner

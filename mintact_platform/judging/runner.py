@@ -26,6 +26,7 @@ from mintact_platform.judging.threads import Threads
 from mintact_platform.records.task import Task
 from mintact_platform.records.verdict import Verdict
 from mintact_platform.registry.parameters import made
+from mintact_platform.registry.signatures import takes
 
 _GRACE = 1.0
 _REASON = 2000
@@ -85,13 +86,7 @@ class JudgeRunner:
 
     def takes_a_rollout(self) -> bool:
         """Whether the judge can be called as one, as far as its signature tells."""
-        try:
-            inspect.signature(self._method("judge")).bind(None, None)
-        except TypeError:
-            return False
-        except ValueError:
-            return True  # it has none to look at
-        return True
+        return takes(self._method("judge"), 2)
 
     async def open(self) -> None:
         """Open the judge if it has something to open; done by the first judgement otherwise.

@@ -132,6 +132,8 @@ class RolloutEngine(Protocol):
     `drain` says so in a class attribute `sync_modes`, a tuple of `SyncMode`. With `abort_resume`
     an update ends what runs, and a request so ended returns what it has, finish `abort`. With
     `retract` or `in_place` its `update` takes a keyword argument `mode`, and is given one of them.
+    One that knows how many tokens of a conversation it holds says so in an attribute `context`; a
+    run file that asks for more is refused.
     """
 
     async def start(self, spec: EngineSpec) -> None:

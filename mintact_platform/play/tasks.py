@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from mintact_platform.errors import ConfigurationError, PluginNotFound
+from mintact_platform.errors import ConfigurationError
 from mintact_platform.records.task import SPLITS, Task
 from mintact_platform.registry.names import Registry
 from mintact_platform.registry.parameters import bind
+from mintact_platform.scheduler.tasks import made_tasks, named_split
 
 
 class Tasks(Protocol):
@@ -87,16 +88,11 @@ def choose_tasks(
     return _from_set(registry, tasks, task)
 
 
-def _has_tasks(registry: Registry, environment: str) -> bool:
-    try:
-        return ":" not in environment and bool(registry.provider("task_sets", environment))
-    except PluginNotFound:
-        return False
-
-
 def _from_set(registry: Registry, wanted: str, task: str | None) -> Tasks:
     name, separator, split = wanted.rpartition(":")
-    if not separator or split not in SPLITS:
+    if separator and registry.knows("task_sets", name):
+        named_split(wanted)
+    elif not separator or split not in SPLITS:
         name, split = wanted, ""
     if task is None:
         return SetTasks(_split(registry, name, split or "train"))
@@ -119,7 +115,7 @@ def _from_set(registry: Registry, wanted: str, task: str | None) -> Tasks:
 def _split(registry: Registry, name: str, split: str) -> Sequence[Task]:
     where = f"task set {name!r}"
     target = registry.get("task_sets", name)
-    tasks: Sequence[Task] = bind(target, {"split": split}, where=where)()
+    tasks = made_tasks(bind(target, {"split": split}, where=where), where=where)
     if not len(tasks):
         raise ConfigurationError(f"split {split!r} holds no task", where=where)
     return tasks

@@ -12,16 +12,20 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Generic, NamedTuple, NoReturn, Protocol, TextIO, TypeVar
 
-from mintact_platform.errors import PluginError
+from mintact_platform.errors import ConfigurationError, PluginError
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 _exit, _monotonic = os._exit, time.monotonic
 _here = threading.local()
+
+SECONDS = "MINTACT_PLUGIN_SECONDS"
+"""Variable that says how long an import may take."""
+_SECONDS = 20.0
 
 SHARED: tuple[tuple[Any, str], ...] = (
     *((json, name) for name in ("dump", "dumps", "load", "loads")),
@@ -31,7 +35,7 @@ SHARED: tuple[tuple[Any, str], ...] = (
 )
 """Functions that all plugins share and none may replace while it is imported."""
 _STREAMS = ("standard input", "standard output", "standard error")
-_IMPORTS = threading.RLock()
+_IMPORTS = threading.Lock()
 _TURN = 20.0
 """Seconds after which an import no longer waits for that of another thread, which may hang."""
 _ENDING = 0.2
@@ -74,21 +78,41 @@ class Outcome(NamedTuple, Generic[T]):
     error: BaseException | None
 
 
-@contextmanager
-def contained() -> Iterator[None]:
-    """Import a plugin's code in this thread, and undo what it does besides.
-
-    What it prints goes to standard error, its standard input is empty, `os._exit` raises. One
-    thread at a time, unless an import takes very long.
+def time_limit(environ: Mapping[str, str] = os.environ) -> float:
+    """Seconds an import may take.
 
     Raises:
-        PluginError: it replaced one of the `SHARED` functions, or closed a standard stream.
+        ConfigurationError: a number of seconds that is none.
     """
+    text = environ.get(SECONDS) or str(_SECONDS)
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < threading.TIMEOUT_MAX:
+        raise ConfigurationError(f"{text!r} is no number of seconds", where=SECONDS)
+    return seconds
+
+
+def imported(piece: Piece[T]) -> Outcome[T]:
+    """Import a plugin's code, on a thread of its own, and undo what it does besides.
+
+    What it prints goes to standard error, its standard input is empty, `os._exit` raises; whoever
+    asks for an interrupt gets it, and a plugin that raises one does not. One import at a time,
+    unless one takes very long. The limit is for the time in which no further module comes, since
+    a large library takes its time on a cold disk.
+
+    Returns:
+        Among its errors `PluginError`: it replaced one of the `SHARED` functions, or closed a
+        standard stream.
+    """
+    if getattr(_here, "contained", 0) == os.getpid():
+        # part of another import, whose limit counts
+        return _attempt(piece)
     # two threads inside one package can each find the other's half of it
     alone = _IMPORTS.acquire(timeout=_TURN)
     try:
-        with _STAGE, _undone():
-            yield
+        return Airlock(time_limit(), patient=True).run([piece])[0]
     finally:
         if alone:
             _IMPORTS.release()
@@ -99,10 +123,11 @@ class Airlock:
 
     Args:
         seconds: each piece of code may take.
+        patient: a piece that still brings modules may take longer.
     """
 
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
+    def __init__(self, seconds: float, *, patient: bool = False) -> None:
+        self.seconds, self._patient = seconds, patient
 
     def run(self, pieces: Sequence[Piece[T]]) -> list[Outcome[T]]:
         """Run one after the other, whatever becomes of those before."""
@@ -120,10 +145,12 @@ class Airlock:
 
     def _wait(self, batch: _Batch[Any]) -> int | None:
         """The index of a piece that takes too long, None when all are done."""
-        left = self.seconds
+        left, modules = self.seconds, len(sys.modules)
         while not batch.done.wait(left):
             index, began = batch.now
             left = began + self.seconds - _monotonic()
+            if left <= 0 and self._patient and len(sys.modules) > modules:
+                left, modules = self.seconds, len(sys.modules)
             if left <= 0:
                 return index
         return None

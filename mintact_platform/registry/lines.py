@@ -19,7 +19,7 @@ def one_line(error: BaseException) -> str:
         # a plugin's own exception may not even be able to say what it is
         text = "an error without a text"
     if not isinstance(error, PluginError | Hung):
-        text = f"{type(error).__name__}: {text}"
+        text = f"{type(error).__name__}: {text}" if text else type(error).__name__
     # pluggy names the wrong argument on the last of its lines
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     chosen = "; ".join(lines if isinstance(error, pluggy.PluginValidationError) else lines[:1])

@@ -14,10 +14,10 @@ import pluggy
 from packaging.utils import canonicalize_name
 
 from mintact_platform import hookspecs
-from mintact_platform.errors import ConfigurationError, PluginError, near_match
+from mintact_platform.errors import PluginError, near_match
 from mintact_platform.hookspecs import Targets
 from mintact_platform.registry import metadata
-from mintact_platform.registry.guard import Airlock, Hung, Outcome
+from mintact_platform.registry.guard import SECONDS, Airlock, Hung, Outcome, time_limit
 from mintact_platform.registry.hooks import CORE, GROUP, HookFunctions, Hooks, collect, hooks_of
 from mintact_platform.registry.lines import one_line
 from mintact_platform.registry.metadata import Installed
@@ -26,8 +26,6 @@ from mintact_platform.registry.suspects import Trail, probe
 BLOCK = "MINTACT_DISABLE_PLUGINS"
 ALLOW = "MINTACT_PLUGINS"
 STRICT = "MINTACT_STRICT_PLUGINS"
-SECONDS = "MINTACT_PLUGIN_SECONDS"
-_SECONDS = 20.0
 
 _importing: dict[str, threading.Thread] = {}
 """Imports that this process left behind: until they end, to ask again is to wait again."""
@@ -96,7 +94,7 @@ def load(environ: Mapping[str, str] = os.environ) -> Loaded:
     loader = _Loader(installed, strict=bool(environ.get(STRICT)))
     left_out = []
     with Trail() as trail:
-        airlock = Airlock(_seconds(environ))
+        airlock = Airlock(time_limit(environ))
         for plugin in installed:
             reason = _reason_to_leave_out(plugin.distribution, environ)
             if reason:
@@ -261,14 +259,3 @@ def _unknown_names(environ: Mapping[str, str], installed: Sequence[str]) -> Iter
 def _names(environ: Mapping[str, str], variable: str) -> set[str]:
     words = environ.get(variable, "").split(",")
     return {str(canonicalize_name(word.strip())) for word in words if word.strip()}
-
-
-def _seconds(environ: Mapping[str, str]) -> float:
-    text = environ.get(SECONDS) or str(_SECONDS)
-    try:
-        seconds = float(text)
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < threading.TIMEOUT_MAX:
-        raise ConfigurationError(f"{text!r} is no number of seconds", where=SECONDS)
-    return seconds

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
-from mintact_platform.errors import ConfigurationError, MintactError, PluginError, near_match
+from mintact_platform.errors import ConfigurationError, MintactError, PluginError, near_match, shown
 from mintact_platform.registry import signatures
 from mintact_platform.registry.lines import one_line
+from mintact_platform.registry.numbers import plain_numbers
+
+_NUMBERS = {"numbers": plain_numbers}
 
 
 def parameters(target: Callable[..., Any]) -> type[BaseModel]:
@@ -36,7 +39,7 @@ def parameters(target: Callable[..., Any]) -> type[BaseModel]:
         with warnings.catch_warnings():
             # of names and types that pydantic would rather not see; what matters is refused
             warnings.simplefilter("ignore")
-            return create_model("parameters", __config__=config, **fields)
+            return create_model("parameters", __config__=config, __validators__=_NUMBERS, **fields)
     except Exception as error:  # whatever stands as a type may do anything
         raise PluginError(f"its parameters cannot be checked: {one_line(error)}") from error
 
@@ -72,7 +75,8 @@ def check_schema(schema: Mapping[str, Any], params: Mapping[str, Any], *, where:
     if schema.get("additionalProperties", True) is False:
         extra = "forbid"
     config = ConfigDict(extra=extra, protected_namespaces=())
-    _checked(create_model("parameters", __config__=config, **fields), params, where)
+    model = create_model("parameters", __config__=config, __validators__=_NUMBERS, **fields)
+    _checked(model, params, where)
 
 
 _SIMPLE: Mapping[Any, Any] = {"string": str, "integer": int, "number": float, "boolean": bool}
@@ -90,8 +94,10 @@ def _checked(model: type[BaseModel], params: Mapping[str, Any], where: str) -> d
                 where=where,
                 next=near_match(name, model.model_fields),
             ) from None
+        said = first["msg"].removeprefix("Value error, ")
         raise ConfigurationError(
-            f"parameter {name!r}: {first['msg'].lower()}, got {first['input']!r}", where=where
+            f"parameter {name!r}: {said[:1].lower()}{said[1:]}, got {shown(first['input'])}",
+            where=where,
         ) from None
     known = {name: getattr(checked, name) for name in model.model_fields}
     return {**known, **(checked.model_extra or {})}
@@ -104,17 +110,29 @@ def bind(
     return functools.partial(target, **check(target, params, where=where))
 
 
-def made(factory: Callable[..., Any], *arguments: Any, where: str) -> Any:
+def made(
+    factory: Callable[..., Any], *arguments: Any, where: str, offers: Iterable[str] = ()
+) -> Any:
     """What a plugin's target returns when it is called.
+
+    Args:
+        factory: the target, its parameters bound.
+        arguments: what it is called with.
+        where: what it is, for errors.
+        offers: methods that the thing made must have.
 
     Raises:
         MintactError: of its own.
-        PluginError: anything else that it raises, naming `where`.
+        PluginError: anything else that it raises, or a method that is missing, naming `where`.
     """
     try:
-        return factory(*arguments)
-    except MintactError:
+        thing = factory(*arguments)
+        lacking = [name for name in offers if not callable(getattr(thing, name, None))]
+    except (MintactError, KeyboardInterrupt):
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:  # whatever it is, it is the plugin's
         why = one_line(error)
         raise PluginError(f"cannot be made: {why}", where=where) from error
+    if lacking:
+        raise PluginError(f"makes a {type(thing).__name__}, without {lacking[0]}()", where=where)
+    return thing

@@ -22,6 +22,8 @@ def read(target: Callable[..., Any]) -> inspect.Signature:
             names what its module does not have.
     """
     try:
+        if inspect.isbuiltin(target):
+            raise TypeError("it is a function of the interpreter")
         try:
             return inspect.signature(target, eval_str=True)
         except NameError:
@@ -36,6 +38,17 @@ def read(target: Callable[..., Any]) -> inspect.Signature:
             f"its parameters cannot be read: {one_line(error)}",
             next="it has to be a function or a class whose parameters have types",
         ) from error
+
+
+def takes(target: Callable[..., Any], count: int) -> bool:
+    """Whether it can be called with so many arguments in order and nothing else."""
+    try:
+        inspect.signature(target).bind(*[None] * count)
+    except TypeError:
+        return False
+    except ValueError:
+        return True  # it has none to look at
+    return True
 
 
 def _looked_up(parameter: inspect.Parameter, scope: dict[str, Any]) -> inspect.Parameter:

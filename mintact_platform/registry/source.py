@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from mintact_platform.errors import PluginError
 from mintact_platform.registry.families import Member
-from mintact_platform.registry.guard import contained
+from mintact_platform.registry.guard import SECONDS, Hung, imported
 from mintact_platform.registry.lines import one_line
 
 
@@ -37,14 +37,25 @@ class Source(NamedTuple):
         return target if self.member is None else Member(target, self.member)
 
     def _imported(self, target: str) -> Any:
-        try:
-            with contained():
-                return resolve_name(target)
-        except PluginError as error:
-            raise PluginError(
-                f"{target!r} {error.what}", where=self.where, next=error.next
-            ) from error
-        except (Exception, SystemExit) as error:
-            raise PluginError(
-                f"cannot import {target!r} ({one_line(error)})", where=self.where
-            ) from error
+        outcome = imported(_Import(target))
+        error = outcome.error
+        if error is None:
+            return outcome.result
+        if isinstance(error, PluginError):
+            what, follow = f"{target!r} {error.what}", error.next
+        elif isinstance(error, Hung):
+            what, follow = f"the {error} ({SECONDS})", "see what it waits for while it is imported"
+        else:
+            what, follow = f"cannot import {target!r} ({one_line(error)})", ""
+        raise PluginError(what, where=self.where, next=follow) from error
+
+
+class _Import:
+    """A target, to be imported where it can do no harm."""
+
+    def __init__(self, target: str) -> None:
+        self.what, self._target = f"import of {target!r}", target
+        self.package = target.partition(":")[0].partition(".")[0]
+
+    def __call__(self) -> Any:
+        return resolve_name(self._target)

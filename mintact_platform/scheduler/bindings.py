@@ -11,10 +11,13 @@ from mintact_platform.actions.described import described_space
 from mintact_platform.actions.space import ActionSpace
 from mintact_platform.config import DomainSection, Plugin
 from mintact_platform.environments.client.lookup import described_at
-from mintact_platform.environments.worker.describing import described_by
-from mintact_platform.errors import ConfigurationError, PluginError, PluginNotFound
+from mintact_platform.environments.worker.describing import check_interpreter, described_by
+from mintact_platform.errors import ConfigurationError, PluginError, PluginNotFound, about
 from mintact_platform.registry import parameters
 from mintact_platform.registry.names import Registry
+
+OFFERS = ("system_prompt", "parse", "to_pixels", "observation_text")
+"""Methods of an action space that every rollout calls."""
 
 
 def action_space(
@@ -39,15 +42,15 @@ def action_space(
         if not metadata.get("action_space"):
             raise ConfigurationError(
                 f"environment {section.environment!r} names no action space",
-                where=where,
+                where=f"{where}.environment",
                 next="add action_space = '…' to the domain",
             )
         choice = Plugin(name=metadata["action_space"])
-    target = _space(choice.name, metadata, registry)
     named = f"action_space {choice.name!r}"
-    space: ActionSpace = parameters.made(
-        parameters.bind(target, choice.params, where=named), where=named
-    )
+    with about(f"{where}.action_space"):
+        target = _space(choice.name, metadata, registry)
+        bound = parameters.bind(target, choice.params, where=named)
+        space: ActionSpace = parameters.made(bound, where=named, offers=OFFERS)
     return space
 
 
@@ -56,19 +59,47 @@ def _environment(
 ) -> Mapping[str, Any]:
     """The environment's metadata; what is not installed here is described from afar."""
     own_file = ":" in section.environment.partition("/")[0]
-    if own_file and _is_here(section.action_space, registry):
+    if own_file and section.servers and _is_here(section.action_space, registry):
         return {}
+    elsewhere = section.servers or section.python not in (None, sys.executable)
+    if section.python is not None and elsewhere and not section.servers:
+        with about(f"{where}.python"):
+            check_interpreter(section.python, deadline)
     try:
-        if not own_file:
-            target = registry.get("environments", section.environment)
-            return _installed(target, section, where)
+        with about(f"{where}.environment"):
+            target = None if own_file else registry.get("environments", section.environment)
     except PluginError:
-        if not section.servers and section.python in (None, sys.executable):
+        if not elsewhere:
             raise
+        target = None
+    if target is not None and (section.servers or not elsewhere):
+        _check_servers(section, where)
+        return _installed(target, section, where)
     described = _described(section, where, deadline)
     schema = described.get("parameters") or {}
     parameters.check_schema(schema, section.params, where=f"{where}.params")
     return described
+
+
+def _check_servers(section: DomainSection, where: str) -> None:
+    """Refuse servers that no request can be sent to; whether they answer is seen at the start."""
+    for url in section.servers:
+        scheme, _, rest = url.partition("://")
+        if scheme not in ("http", "https") or not rest.strip("/"):
+            raise ConfigurationError(
+                f"{url!r} is no address", where=f"{where}.servers", next="write http://host:port"
+            )
+    _bearer(section, where)
+
+
+def _bearer(section: DomainSection, where: str) -> str | None:
+    bearer = os.environ.get(section.bearer_env) if section.bearer_env else None
+    if section.bearer_env and not bearer:
+        raise ConfigurationError(
+            f"the environment variable {section.bearer_env!r} is not set",
+            where=f"{where}.bearer_env",
+        )
+    return bearer
 
 
 def _is_here(choice: Plugin | None, registry: Registry) -> bool:
@@ -80,10 +111,14 @@ def _installed(target: Any, section: DomainSection, where: str) -> Mapping[str, 
     parameters.check(target, section.params, where=f"{where}.params")
     missing = getattr(target, "missing", None)
     elsewhere = section.servers or section.python not in (None, sys.executable)
-    if not elsewhere and missing is not None and (what := missing()):
+    what = None
+    if not elsewhere and missing is not None:
+        with about(f"{where}.environment"):
+            what = parameters.made(missing, where=f"environment {section.environment!r}")
+    if what:
         raise ConfigurationError(
             f"environment {section.environment!r} cannot run here: {what}",
-            where=where,
+            where=f"{where}.environment",
             next="install it, or leave the domain out of the run file",
         )
     metadata: Mapping[str, Any] = getattr(target, "metadata", {}).get("mintact", {})
@@ -92,20 +127,16 @@ def _installed(target: Any, section: DomainSection, where: str) -> Mapping[str, 
 
 def _described(section: DomainSection, where: str, deadline: float) -> Mapping[str, Any]:
     if not section.servers:
-        return described_by(section.python or sys.executable, section.environment, deadline)
-    bearer = os.environ.get(section.bearer_env) if section.bearer_env else None
-    if section.bearer_env and not bearer:
-        raise ConfigurationError(
-            f"the environment variable {section.bearer_env!r} is not set",
-            where=f"{where}.bearer_env",
+        with about(f"{where}.{'environment' if section.python is None else 'python'}"):
+            return described_by(section.python or sys.executable, section.environment, deadline)
+    with about(f"{where}.servers"):
+        return described_at(
+            section.servers,
+            section.environment,
+            python=section.python,
+            bearer=_bearer(section, where),
+            deadline=deadline,
         )
-    return described_at(
-        section.servers,
-        section.environment,
-        python=section.python,
-        bearer=bearer,
-        deadline=deadline,
-    )
 
 
 def _space(name: str, metadata: Mapping[str, Any], registry: Registry) -> Callable[..., Any]:

@@ -111,7 +111,7 @@ def chosen_tasks(checked: Plan, count: int, split: str | None) -> dict[str, list
     """Tasks of each domain in the run's seeded order, every one once before any comes again."""
     chosen = {}
     for name, section in checked.config.domains.items():
-        tasks = task_set(checked.registry, section, split=split)
+        tasks = task_set(checked.registry, section, where=f"domains.{name}", split=split)
         stream = TaskStream(tasks, seed=seed_of(checked.config.seed, name))
         chosen[name] = [stream.next() for _ in range(count)]
     return chosen

@@ -102,6 +102,6 @@ def held_out_tasks(
     chosen = {}
     wanted = split or checked.config.evaluation.split
     for name, section in checked.config.domains.items():
-        tasks = task_set(checked.registry, section, split=wanted)
+        tasks = task_set(checked.registry, section, where=f"domains.{name}", split=wanted)
         chosen[name] = [tasks[i % len(tasks)] for i in range(episodes)]
     return chosen

@@ -8,15 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from mintact_platform.actions.space import ActionSpace
-from mintact_platform.config import (
-    DomainSection,
-    JudgePlugin,
-    ObjectiveSection,
-    Plugin,
-    RunConfig,
-)
-from mintact_platform.errors import ConfigurationError, PluginError
-from mintact_platform.judging.runner import JudgeRunner
+from mintact_platform.config import DomainSection, ObjectiveSection, RunConfig
+from mintact_platform.errors import ConfigurationError, about
 from mintact_platform.models.chat import ChatFormat, check_prefix, load_chat
 from mintact_platform.models.messages import MessageEngine, speaks_messages
 from mintact_platform.models.protocol import sync_modes
@@ -24,9 +17,15 @@ from mintact_platform.models.vision import VisionSize
 from mintact_platform.records.task import Task
 from mintact_platform.registry import parameters
 from mintact_platform.registry.names import Registry
+from mintact_platform.scheduler import targets
 from mintact_platform.scheduler.bindings import action_space
-from mintact_platform.scheduler.tasks import task_set
-from mintact_platform.training.objective import compose
+from mintact_platform.scheduler.tasks import own_tasks
+from mintact_platform.training.objective import compose, preset_of
+
+TOKENS = ("start", "generate", "update", "healthy", "close")
+"""What a rollout engine offers."""
+MESSAGES = ("start", "chat", "close")
+"""What an engine offers that speaks messages."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,8 @@ def plan(
     """
     registry.require(config.required_plugins)
     schedule, rollout = config.schedule, config.rollout
-    speaks = speaks_messages(registry.get("rollout_engines", rollout.engine))
+    with about("rollout.engine"):
+        speaks = speaks_messages(registry.get("rollout_engines", rollout.engine))
     if speaks and not messages:
         raise no_training(rollout.engine)
     chat, vision = _model(config, registry, needed=not speaks)
@@ -95,8 +95,7 @@ def plan(
     if not speaks:
         _training(config, registry)
     planned = {
-        name: _domain(name, section, registry, config.deadlines.create)
-        for name, section in config.domains.items()
+        name: _domain(name, section, registry, config) for name, section in config.domains.items()
     }
     return Plan(
         config=config,
@@ -105,10 +104,16 @@ def plan(
         vision=vision,
         domains=planned,
         engine=_engine(config, registry, planned, speaks=speaks),
-        mixture=_chosen("mixtures", schedule.mixture, registry, config.quotas),
-        flow=_chosen("flow_controls", schedule.flow_control, registry, config.quotas),
+        mixture=targets.deciding(
+            registry, "mixtures", schedule.mixture, config.quotas,
+            key="schedule.mixture", method="quotas",
+        ),
+        flow=targets.deciding(
+            registry, "flow_controls", schedule.flow_control, config.quotas,
+            key="schedule.flow_control", method="may_start",
+        ),
         messages=speaks,
-    )
+    )  # fmt: skip
 
 
 def no_training(engine: str) -> ConfigurationError:
@@ -133,8 +138,9 @@ def _model(
             where="model.path",
             next="give a directory with config.json, model.safetensors and tokenizer.json",
         )
-    chat = load_chat(config.model.chat, model, registry)
-    check_prefix(chat)
+    with about("model.chat"):
+        chat = load_chat(config.model.chat, model, registry)
+        check_prefix(chat)
     return chat, VisionSize.read(model, config.model.image_area)
 
 
@@ -143,34 +149,67 @@ def _engine(
 ) -> Callable[[], Any]:
     """The rollout engine, made once on trial where it will play."""
     rollout = config.rollout
-    engine = _known("rollout_engines", rollout.engine, rollout.params, registry)
-    made = None
-    if speaks or domains:
-        made = parameters.made(engine, where=f"rollout_engine {rollout.engine!r}")
-    trial: MessageEngine | None = made if speaks else None
+    keys = {"key": "rollout.engine", "beside": "rollout.params"}
+    engine = targets.known(registry, "rollout_engines", rollout.engine, rollout.params, **keys)
+    if not speaks and not domains:
+        return engine
+    named = targets.named("rollout_engines", rollout.engine)
+    with about("rollout.engine"):
+        offers = MESSAGES if speaks else TOKENS
+        made = parameters.made(engine, where=named, offers=offers)
+    if speaks:
+        _described(made, domains)
+    else:
+        _holds(made, config)
+    return engine
+
+
+def _described(engine: MessageEngine, domains: Mapping[str, DomainPlan]) -> None:
+    """Refuse an action space that an engine with a tool interface cannot offer there."""
     for name, domain in domains.items():
-        if trial is not None and trial.native_tools and not hasattr(domain.space, "describe"):
+        if engine.native_tools and not hasattr(domain.space, "describe"):
             raise ConfigurationError(
                 f"action space {domain.space.name!r} does not describe its functions",
                 where=f"domains.{name}.action_space",
                 next="write calls in the text: rollout.params.tools = 'text'",
             )
-    return engine
+
+
+def _holds(engine: Any, config: RunConfig) -> None:
+    """Refuse conversations that have no room in the engine, or none for a reply."""
+    rollout = config.rollout
+    if rollout.max_new_tokens >= rollout.max_context:
+        raise ConfigurationError(
+            f"{rollout.max_new_tokens} new tokens leave no room in {rollout.max_context}",
+            where="rollout.max_new_tokens",
+            next="raise rollout.max_context, or lower it",
+        )
+    context = getattr(engine, "context", None)
+    if isinstance(context, int) and context < rollout.max_context:
+        raise ConfigurationError(
+            f"engine {rollout.engine!r} holds {context} tokens of a conversation",
+            where=f"rollout.max_context = {rollout.max_context}",
+            next="raise rollout.params.context, or lower it",
+        )
 
 
 def _training(config: RunConfig, registry: Registry) -> None:
     """Look up what trains."""
-    _known("trainers", config.trainer.name, config.trainer.params, registry)
-    registry.get("presets", config.objective.preset)
+    targets.trainer(registry, config.trainer.name, config.trainer.params)
+    objective = config.objective
+    with about("objective.preset"):
+        preset_of(registry, objective.preset)
     for part in ("advantage", "objective", "correction", "normaliser"):
-        chosen = getattr(config.objective, part)
+        chosen = getattr(objective, part)
         if chosen is not None:
-            registry.provider(f"{part}s", chosen.name)
-    for term in config.objective.terms or ():
-        registry.provider("objectives", term.name)
-    if _composed(config.objective):
+            with about(f"objective.{part}"):
+                registry.provider(f"{part}s", chosen.name)
+    for term in objective.terms or ():
+        with about("objective.terms"):
+            registry.provider("objectives", term.name)
+    if _composed(objective):
         # its parts load torch, which a preset as it stands is not worth
-        compose(registry, config.objective.model_dump(mode="json"))
+        compose(registry, objective.model_dump(mode="json"))
     _syncs(config, registry)
 
 
@@ -191,50 +230,11 @@ def _syncs(config: RunConfig, registry: Registry) -> None:
         )
 
 
-def _domain(name: str, section: DomainSection, registry: Registry, deadline: float) -> DomainPlan:
-    where = f"domains.{name}"
-    space = action_space(section, registry, where=where, deadline=deadline)
-    judge = _judge(section.judge, registry, where)
-    return DomainPlan(task_set(registry, section), space, judge, section.judge.name)
-
-
-def _judge(choice: JudgePlugin, registry: Registry, where: str) -> Callable[..., Any]:
-    """The judge, made once on trial: a key or a nested name that is missing is told now."""
-    try:
-        target = _known("judges", choice.name, choice.params, registry)
-    except PluginError as error:
-        raise type(error)(error.what, where=f"{where}.judge", next=error.next) from error
-    except ConfigurationError as error:
-        at = f"{where}.judge: {error.where}"
-        raise ConfigurationError(error.what, where=at, next=error.next) from error
-    trial = JudgeRunner(target, name=choice.name, deadline=1.0)
-    if not trial.takes_a_rollout():
-        raise ConfigurationError(
-            f"judge {choice.name!r} cannot be called with (task, trajectory)",
-            where=f"{where}.judge",
-            next="its parameters are keyword-only: def judge(task, trajectory, *, strict=True)",
-        )
-    if choice.cache and not trial.cacheable:
-        raise ConfigurationError(
-            f"judge {choice.name!r} does not declare its verdicts cacheable",
-            where=f"{where}.judge.cache",
-            next="leave cache out, or declare it with @mintact_platform.judge(cacheable=True)",
-        )
-    return target
-
-
-def _chosen(
-    kind: str, choice: Plugin, registry: Registry, quotas: Mapping[str, int]
-) -> Callable[..., Any]:
-    """What decides over quotas or producers, made once on trial where there are any."""
-    target = _known(kind, choice.name, choice.params, registry)
-    if quotas:
-        parameters.made(target, quotas, where=f"{kind.removesuffix('s')} {choice.name!r}")
-    return target
-
-
-def _known(
-    kind: str, name: str, params: Mapping[str, Any], registry: Registry
-) -> Callable[..., Any]:
-    target = registry.get(kind, name)
-    return parameters.bind(target, params, where=f"{kind.removesuffix('s')} {name!r}")
+def _domain(name: str, section: DomainSection, registry: Registry, config: RunConfig) -> DomainPlan:
+    where, evaluation = f"domains.{name}", config.evaluation
+    space = action_space(section, registry, where=where, deadline=config.deadlines.create)
+    judge = targets.judge(section.judge, registry, key=f"{where}.judge")
+    tasks = own_tasks(registry, section, where=where)
+    if evaluation.episodes or evaluation.every or config.sft.gate is not None:
+        own_tasks(registry, section, where=where, split=evaluation.split)
+    return DomainPlan(tasks, space, judge, section.judge.name)

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from mintact_platform import config as configuration
 from mintact_platform.actions.space import ActionSpace
 from mintact_platform.config import RunConfig
 from mintact_platform.datasets.shards import write_rows
 from mintact_platform.datasets.supervised import Renderer, Source, batch, sources
-from mintact_platform.errors import ConfigurationError
+from mintact_platform.errors import ConfigurationError, about
 from mintact_platform.models.protocol import WeightsRef
 from mintact_platform.registry import parameters
 from mintact_platform.registry.names import Registry
 from mintact_platform.rollouts.heldout import HeldOut, held_out
+from mintact_platform.scheduler.bindings import OFFERS
 from mintact_platform.scheduler.evaluate import held_out_tasks
 from mintact_platform.scheduler.plan import Plan, plan
 from mintact_platform.scheduler.progress import Display, Snapshot
@@ -39,6 +42,14 @@ async def supervise(config: RunConfig, *, runs: Path, registry: Registry, displa
     """
     checked = plan(config, registry, domains=config.sft.gate is not None)
     data = sources(config.sft.data, registry)
+    for place, source in enumerate(data):
+        # a generator checks nothing before it is asked for the first
+        first = partial(next, source.open(seed=config.seed))
+        with about(f"sft.data[{place}]"):
+            parameters.made(first, where=f"demonstrations {source.name!r}")
+    for name, params in config.sft.action_spaces.items():
+        with about(f"sft.action_spaces.{name}"):
+            space_named(registry, name, params)
     directory = RunDirectory.create(
         (runs / config.name).absolute(),
         config_toml=configuration.dump(config),
@@ -58,6 +69,19 @@ def learning_rate(config: RunConfig, step: int) -> float:
     rise = min(1.0, step / max(sft.warmup, 1))
     fall = max(sft.final_lr_share, 1 - (step - 1) / sft.steps)
     return sft.lr * rise * fall
+
+
+def space_named(registry: Registry, name: str, params: Mapping[str, Any]) -> ActionSpace:
+    """An action space whose prompts are rendered.
+
+    Raises:
+        PluginError: nobody registers it, or it cannot be made.
+        ConfigurationError: a wrong parameter.
+    """
+    where = f"action space {name!r}"
+    bound = parameters.bind(registry.get("action_spaces", name), params, where=where)
+    space: ActionSpace = parameters.made(bound, where=where, offers=OFFERS)
+    return space
 
 
 class SupervisedStage:
@@ -148,8 +172,7 @@ class SupervisedStage:
             for section in self.config.domains.values():
                 if section.action_space is not None and section.action_space.name == name:
                     params = section.action_space.params
-            target = self.plan.registry.get("action_spaces", name)
-            self._spaces[name] = parameters.bind(target, params, where=f"action space {name!r}")()
+            self._spaces[name] = space_named(self.plan.registry, name, params)
         return self._spaces[name]
 
     async def _gate(self, trainer: TrainerProcess, attempt: int) -> bool:

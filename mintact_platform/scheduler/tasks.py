@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from mintact_platform.config import DomainSection
-from mintact_platform.errors import ConfigurationError
+from mintact_platform.errors import ConfigurationError, PluginError, about
 from mintact_platform.records.task import SPLITS, Task
 from mintact_platform.registry import parameters
 from mintact_platform.registry.names import Registry
@@ -38,23 +40,87 @@ class TaskStream:
         return self.tasks[self._order[index]]
 
 
+def named_split(text: str) -> tuple[str, str]:
+    """Name and split of `micro/web:train`.
+
+    Raises:
+        ConfigurationError: no split, with the near match.
+    """
+    name, separator, split = text.rpartition(":")
+    if separator and split in SPLITS:
+        return name, split
+    close = difflib.get_close_matches(split, SPLITS, n=1)
+    hint = f"did you mean '{name}:{close[0]}'?" if separator and close else ""
+    raise ConfigurationError(
+        f"{text!r} names no split",
+        next=hint or f"write e.g. '{text.partition(':')[0] or 'micro/web'}:train'",
+    )
+
+
+def own_tasks(
+    registry: Registry, domain: DomainSection, *, where: str, split: str | None = None
+) -> Sequence[Task]:
+    """The tasks of a domain's section, refused where they are another environment's.
+
+    An environment without a task set of its own name may use any.
+
+    Raises:
+        ConfigurationError: see `task_set`; or another environment's tasks.
+        PluginError: see `task_set`.
+    """
+    with about(f"{where}.tasks"):
+        name, own = named_split(domain.tasks)
+        known = registry.knows("environments", name)
+        if name != domain.environment and known:
+            if registry.knows("task_sets", domain.environment):
+                raise ConfigurationError(
+                    f"task set {name!r} is another environment's",
+                    next=f"did you mean '{domain.environment}:{own}'?",
+                )
+    return task_set(registry, domain, where=where, split=split)
+
+
 def task_set(
-    registry: Registry, domain: DomainSection, *, split: str | None = None
+    registry: Registry, domain: DomainSection, *, where: str, split: str | None = None
 ) -> Sequence[Task]:
     """The tasks of a domain's section, of its own split or of another.
 
+    Args:
+        registry: installed plugins.
+        domain: its section.
+        where: the section's name, for errors.
+        split: None takes the one that `tasks` names.
+
     Raises:
-        ConfigurationError: a malformed name, an unknown split, an empty set.
+        ConfigurationError: a malformed name, an unknown split, a wrong parameter, an empty set.
+        PluginError: a name nobody registers, or what stands behind it gives no tasks.
     """
-    name, separator, own = domain.tasks.rpartition(":")
-    if not separator or own not in SPLITS:
-        raise ConfigurationError(
-            f"tasks = {domain.tasks!r} names no split", next="write e.g. tasks = 'micro/web:train'"
-        )
-    target = registry.get("task_sets", name)
-    where = f"task set {name!r}"
-    params = {"split": split or own, **domain.task_params}
-    tasks: Sequence[Task] = parameters.bind(target, params, where=where)()
-    if not len(tasks):
-        raise ConfigurationError(f"split {split or own!r} holds no task", where=where)
+    with about(f"{where}.tasks"):
+        name, own = named_split(domain.tasks)
+        target = registry.get("task_sets", name)
+    wanted, said = split or own, f"task set {name!r}"
+    with about(f"{where}.task_params"):
+        if "split" in domain.task_params:
+            raise ConfigurationError("the split stands in tasks", next="leave split out here")
+        params = {"split": wanted, **domain.task_params}
+        factory = parameters.bind(target, params, where=said)
+    with about(f"{where}.tasks"):
+        tasks = made_tasks(factory, where=said)
+        if not len(tasks):
+            raise ConfigurationError(f"split {wanted!r} holds no task", where=said)
+    return tasks
+
+
+def made_tasks(factory: Callable[[], Any], *, where: str) -> Sequence[Task]:
+    """What a task set gives, as far as its length and its first task tell.
+
+    Raises:
+        MintactError: of its own.
+        PluginError: anything else that it raises, or it gives something else, naming `where`.
+    """
+    offers = ("__len__", "__getitem__")
+    tasks: Sequence[Task] = parameters.made(factory, where=where, offers=offers)
+    if len(tasks) and not isinstance(tasks[0], Task):
+        what = f"holds a {type(tasks[0]).__name__}, not a mintact_platform.Task"
+        raise PluginError(what, where=where)
     return tasks

@@ -15,8 +15,9 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from mintact_platform.errors import ConfigurationError, near_match
+from mintact_platform.errors import ConfigurationError, PluginError, about, near_match
 from mintact_platform.registry.parameters import bind
+from mintact_platform.registry.signatures import takes
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -246,6 +247,19 @@ class LossParts:
     terms: Mapping[str, Callable[[LossBatch], Any]] = field(default_factory=dict)
 
 
+def preset_of(registry: Registry, name: str) -> Preset:
+    """The preset of that name.
+
+    Raises:
+        PluginError: nobody registers it, or what is registered is no preset.
+    """
+    preset = registry.get("presets", name)
+    if not isinstance(preset, Preset):
+        what = f"preset {name!r} is a {type(preset).__name__}"
+        raise PluginError(what, next="it has to be a mintact_platform.training.objective.Preset")
+    return preset
+
+
 def compose(registry: Registry, section: Mapping[str, Any]) -> LossParts:
     """Find and bind the parts that an `[objective]` section names.
 
@@ -255,20 +269,22 @@ def compose(registry: Registry, section: Mapping[str, Any]) -> LossParts:
 
     Raises:
         PluginNotFound: a name nobody registers.
+        PluginError: a part that cannot be called as one.
         ConfigurationError: a wrong parameter, a second correction, a term named twice.
     """
-    preset: Preset = registry.get("presets", section.get("preset", "mintact"))
+    with about("objective.preset"):
+        preset = preset_of(registry, section.get("preset", "mintact"))
     names: dict[str, str] = {}
     bound: dict[str, Callable[..., Any]] = {}
     habits = Habits()
-    for part in ("advantage", "objective", "correction", "normaliser"):
+    for part in _GIVEN:
         choice = section.get(part)
         names[part] = choice["name"] if choice else getattr(preset, part)
         params = dict(choice.get("params", {}) if choice else preset.params.get(part, {}))
-        if part == "objective":
-            params |= section.get("params", {})
-        target = registry.get(f"{part}s", names[part])
-        bound[part] = bind(target, params, where=f"{part} {names[part]!r}")
+        key = f"objective.{part if choice else 'preset'}"
+        if part == "objective" and section.get("params"):
+            params, key = params | section["params"], "objective.params"
+        target, bound[part] = _part(registry, part, names[part], params, key=key)
         habits = habits_of(target) if part == "objective" else habits
     if habits.correction == "own" and names["correction"] != "none":
         raise ConfigurationError(
@@ -278,10 +294,36 @@ def compose(registry: Registry, section: Mapping[str, Any]) -> LossParts:
         )
     terms = {}
     for name, given in _terms(preset, section).items():
-        target = registry.get("objectives", name)
-        terms[name] = bind(target, given, where=f"term {name!r}")
+        target, terms[name] = _part(registry, "term", name, given, key="objective.terms")
         habits = _together(habits, habits_of(target))
     return LossParts(**bound, names=names, habits=habits, terms=terms)
+
+
+_GIVEN = {
+    "advantage": ("batch",),
+    "objective": ("batch",),
+    "correction": ("proximal_logprobs", "rollout_logprobs", "loss_mask"),
+    "normaliser": ("batch",),
+}
+"""What each part is called with."""
+
+
+def _part(
+    registry: Registry, part: str, name: str, params: Mapping[str, Any], *, key: str
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """A part as it is registered, and with its parameters bound."""
+    kind = "objective" if part == "term" else part
+    where, given = f"{part} {name!r}", _GIVEN[kind]
+    with about(key):
+        target = registry.get(f"{kind}s", name)
+        function = bind(target, params, where=where)
+        if not takes(function, len(given)):
+            raise PluginError(
+                f"cannot be called with ({', '.join(given)})",
+                where=where,
+                next="its parameters are keyword-only",
+            )
+    return target, function
 
 
 def _terms(preset: Preset, section: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:

@@ -1,6 +1,6 @@
 import pytest
 
-from mintact_platform.config import read
+from mintact_platform.config import parse, read
 from mintact_platform.errors import ConfigurationError
 
 RUN_FILE = """
@@ -46,3 +46,50 @@ def test_a_whole_domain_may_be_added(path):
     values = read(path, [*words, "domains.tools.tasks=micro/tools:train"])
     assert values["domains"]["tools"]["quota"] == 3
     assert values["domains"]["web"]["environment"] == "micro/web"
+
+
+INFINITY = float("inf")
+
+
+@pytest.mark.parametrize(
+    ("section", "said"),
+    [
+        ({"trainer": {"params": {"x": INFINITY}}}, "trainer.params: x is no finite number"),
+        (
+            {"objective": {"terms": [{"name": "t", "params": {"a": [1, {"b": -INFINITY}]}}]}},
+            "objective.terms.0.params: a.1.b is no finite number",
+        ),
+        ({"trainer": {"betas": [True, 0.9]}}, "trainer.betas: a truth value is no number"),
+        ({"trainer": {"checkpoint_every": True}}, "checkpoint_every: a truth value is no number"),
+        ({"seed": 2**64}, "seed: input should be a number of at most 63 bits"),
+        ({"trainer": {"steps": "9" * 5000}}, "…"),
+    ],
+)
+def test_what_is_no_number_is_refused_with_its_place(section, said):
+    with pytest.raises(ConfigurationError) as caught:
+        parse({"name": "run", **section})
+    assert said in str(caught.value)
+    assert len(str(caught.value)) < 300
+
+
+def test_truth_values_stay_where_they_are_wanted():
+    config = parse({"name": "run", "rollout": {"deterministic": True, "params": {"router": False}}})
+    assert config.rollout.deterministic is True
+    assert config.rollout.params == {"router": False}
+
+
+@pytest.mark.parametrize("temperature", [0, 0.001, 1, 100])
+def test_an_evaluation_may_be_greedy_and_a_rollout_not(temperature):
+    assert parse({"name": "run", "evaluation": {"temperature": temperature}})
+    if temperature:
+        assert parse({"name": "run", "rollout": {"temperature": temperature}})
+    else:
+        with pytest.raises(ConfigurationError, match=r"rollout\.temperature"):
+            parse({"name": "run", "rollout": {"temperature": temperature}})
+
+
+@pytest.mark.parametrize("name", ["", "../x", "a/b", " "])
+def test_a_domain_has_a_name_that_can_stand_in_a_key(name):
+    domain = {"environment": "micro/web", "tasks": "micro/web:train"}
+    with pytest.raises(ConfigurationError, match="domains"):
+        parse({"name": "run", "domains": {name: domain}})

@@ -16,10 +16,12 @@ from typing import Any
 
 from mintact_platform.environments.worker.encoding import plain
 from mintact_platform.environments.worker.main import describe
-from mintact_platform.errors import ConfigurationError, MintactError
+from mintact_platform.errors import ConfigurationError, MintactError, PluginError
 from mintact_platform.registry.names import Registry
 
 _SECONDS = 120.0
+_OLDEST = (3, 11)
+"""Python that a worker runs on."""
 
 
 def full_description(registry: Registry, name: str) -> dict[str, Any]:
@@ -29,6 +31,9 @@ def full_description(registry: Registry, name: str) -> dict[str, Any]:
         PluginError: no such environment, or it cannot be imported.
     """
     target = registry.get("environments", name)
+    if not callable(target) or inspect.isbuiltin(target):
+        what = f"is a {type(target).__name__}, which makes no environment"
+        raise PluginError(what, where=f"environment {name!r}")
     metadata = describe(target)
     space = metadata.get("action_space")
     schema = None if space is None else describe_action_space(registry, space)
@@ -57,6 +62,33 @@ def parameter_schema(target: Callable[..., Any]) -> dict[str, Any]:
         return _names_only(target)
 
 
+def check_interpreter(python: str, seconds: float = _SECONDS) -> None:
+    """Refuse what cannot run a worker.
+
+    Raises:
+        ConfigurationError: it does not run, is no Python, or one that is too old.
+    """
+    code = "import sys; print(*sys.version_info[:2])"
+    where = f"interpreter {python!r}"
+    options: dict[str, Any] = {"stdin": subprocess.DEVNULL, "capture_output": True, "text": True}
+    try:
+        done = subprocess.run([python, "-c", code], timeout=seconds, **options)
+    except subprocess.TimeoutExpired:
+        raise ConfigurationError(f"did not answer within {seconds:g} s", where=where) from None
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise ConfigurationError(f"cannot be run: {why}", where=where) from None
+    words = done.stdout.split()[-2:]
+    if done.returncode != 0 or len(words) < 2 or not all(map(str.isdecimal, words)):
+        lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+        raise ConfigurationError(f"is no Python interpreter: {lines[-1]}", where=where)
+    if tuple(map(int, words)) < _OLDEST:
+        oldest = ".".join(map(str, _OLDEST))
+        raise ConfigurationError(
+            f"is Python {'.'.join(words)}", where=where, next=f"take {oldest}+"
+        )
+
+
 def described_by(python: str, name: str, seconds: float = _SECONDS) -> dict[str, Any]:
     """The full description, by another interpreter.
 
@@ -73,15 +105,18 @@ def described_by(python: str, name: str, seconds: float = _SECONDS) -> dict[str,
         ) from None
     except OSError as error:
         raise ConfigurationError(f"cannot be run: {error}", where=where) from None
-    if done.returncode != 0:
+    try:
+        # an import may print; the description is the last line
+        described: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    except (ValueError, IndexError):
+        described = {}
+    if done.returncode != 0 or not described:
         lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
         raise ConfigurationError(
             f"cannot describe environment {name!r}: {lines[-1]}",
             where=where,
             next="it needs mintact-platform and the environment's own distribution",
         )
-    # an import may print; the description is the last line
-    described: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
     return described
 
 

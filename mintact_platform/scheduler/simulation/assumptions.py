@@ -12,10 +12,13 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from mintact_platform import config
 from mintact_platform.config import ScheduleSection, SyncSection
 from mintact_platform.errors import ConfigurationError
+from mintact_platform.registry.numbers import plain_numbers
 
 
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+    _numbers = plain_numbers
 
 
 def _window(value: tuple[float, float]) -> tuple[float, float]:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from mintact_platform import Task, Verdict
 from mintact_platform.config import JudgeChoice
-from mintact_platform.errors import ConfigurationError, JudgeError
+from mintact_platform.errors import ConfigurationError, JudgeError, about
 from mintact_platform.judging.judge import JudgeView
 from mintact_platform.judging.named import runner_of
 from mintact_platform.registry.names import Registry
@@ -55,7 +55,10 @@ class Ensemble:
         self.quorum = len(judges) // 2 + 1 if min_members is None else min_members
         _check(judges, self.weights, weights is not None and mode != "weighted", self.quorum)
         registry = Registry.discover()
-        self.members = [runner_of(choice, deadline=seconds, registry=registry) for choice in judges]
+        self.members = []
+        for place, choice in enumerate(judges):
+            with about(f"judges[{place}]"):
+                self.members.append(runner_of(choice, deadline=seconds, registry=registry))
         self.names = _distinct([choice.name for choice in judges])
 
     @property

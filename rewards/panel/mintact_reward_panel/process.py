@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from mintact_platform import Task, Verdict
 from mintact_platform.config import JudgeChoice
-from mintact_platform.errors import ConfigurationError
+from mintact_platform.errors import ConfigurationError, about
 from mintact_platform.judging.errors import RetryNever
 from mintact_platform.judging.judge import JudgeView
 from mintact_platform.judging.named import runner_of
@@ -57,7 +57,8 @@ class Process:
             raise ConfigurationError('weight counts with credit = "bonus"', where="judge 'process'")
         self.source, self.progress, self.credit = turns, progress, credit
         self.weight = 1.0 if weight is None else weight
-        self.inner = runner_of(judge, deadline=seconds, registry=Registry.discover())
+        with about("judge 'process'"):
+            self.inner = runner_of(judge, deadline=seconds, registry=Registry.discover())
 
     @property
     def cacheable(self) -> bool:

@@ -56,8 +56,9 @@ def test_words_choose_by_distribution_or_by_what_is_registered(installed, capsys
     assert named("acme-words") == ["acme-words-one", "acme-words-two"]
     assert named("MAZE") == ["acme-words-two"]
     assert named("acme/grid", "acme/maze") == ["acme-words-one", "acme-words-two"]
-    assert main(["plugins", "acme-wrods-one"]) == 2
-    assert "did you mean 'acme-words-one'?" in capsys.readouterr().err
+    for flags in ([], ["--json"]):
+        assert main(["plugins", "acme-wrods-one", *flags]) == 2
+        assert "did you mean 'acme-words-one'?" in capsys.readouterr().err
 
 
 def test_broken_ones_are_listed_alone_with_their_traceback(installed, capsys):
@@ -77,6 +78,18 @@ def test_a_name_of_two_distributions_is_told_on_both_rows(installed, capsys):
     out = capsys.readouterr().out
     assert "judges acme/c is also registered by acme-clash-b" in out
     assert "judges acme/c is also registered by acme-clash-a" in out
+
+
+def test_a_pipe_gets_lines_that_can_be_read_and_no_name_in_two_pieces(installed, capsys):
+    names = [f"acme/number-{number}" for number in range(40)]
+    table = ", ".join(f'"{name}": "nowhere:judge"' for name in names)
+    installed(acme_long=GOOD.format(name="x").replace('"x": "nowhere:judge"', table))
+    assert main(["plugins"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 120
+    assert not [line for line in lines if line != line.rstrip()]
+    words = {word.rstrip(",") for line in lines for word in line.split()}
+    assert words >= set(names)
 
 
 def test_a_hundred_plugins_take_a_line_each(installed, capsys):

@@ -136,6 +136,53 @@ def test_tasks_counts_splits_lists_tasks_and_templates(capsys):
     assert "micro/web  (mintact-env-micro)" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["gym/Nope-v1"], "no gymnasium environment 'Nope-v1'"),
+        (["gym/CartPol-v1", "--json"], "did you mean 'CartPole-v1'"),
+        (["micro/web:train"], "'micro/web:train' names a split too; mintact tasks micro/web --spl"),
+        (["micro/wbe"], "did you mean 'micro/web'"),
+        (["micro/web", "--limit", "-1"], "--limit: must be a whole number of at least 1, got '-1'"),
+        (["micro/web", "--limit", "many"], "--limit: must be a whole number of at least 1"),
+        (["builtins:print"], "task set 'builtins:print': its parameters cannot be read"),
+    ],
+)
+def test_tasks_of_what_is_not_there_are_one_line(words, said, capsys):
+    assert main(["tasks", *words]) == 2
+    captured = capsys.readouterr()
+    assert said in captured.err
+    assert len(captured.err.splitlines()) == 1
+    assert not captured.out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["play", "micro/web", "--max-turns", "0"], "--max-turns: must be a whole number of at"),
+        (
+            ["play", "micro/web", "--port", "65536"],
+            "--port: must be a whole number from 0 to 65535",
+        ),
+        (["play", "micro/web", "--seed", "-1"], "--seed: must be a whole number of at least 0"),
+        (["play", "micro/web", "--tasks", "micro/web:trian"], "did you mean 'micro/web:train'"),
+        (["serve", "micro/web", "--port", "x"], "--port: must be a whole number from 0 to 65535"),
+        (["serve", "micro/web", "--capacity", "0"], "--capacity: must be a whole number of at"),
+        (["serve", "micro/web", "--spares", "-1"], "--spares: must be a whole number of at least"),
+        (
+            ["objectives", "nowhere_at_all:loss"],
+            "objective 'nowhere_at_all:loss' of nowhere_at_all",
+        ),
+        (["objectives", "operator:add"], "objective 'operator:add': its parameters cannot be read"),
+    ],
+)
+def test_a_flag_out_of_bounds_or_a_name_of_nothing_is_one_line(words, said, capsys):
+    assert main(words) == 2
+    captured = capsys.readouterr()
+    assert said in captured.err
+    assert len(captured.err.splitlines()) == 1
+
+
 def test_doctor_says_what_is_there_and_what_to_install(capsys):
     assert main(["doctor"]) == 0
     text = capsys.readouterr().out

@@ -142,7 +142,8 @@ async def test_the_run_stays_byte_for_byte_as_it_is(state, request, registry, or
 )
 async def test_a_hostile_judge_gives_typed_rows_of_one_kind(recorded_run, registry, name, reason):
     kept = []
-    judge = ready(name, registry, deadline=0.05)
+    # who answers has the time that a busy machine needs for it
+    judge = ready(name, registry, deadline=0.05 if name.startswith("hangs") else 60.0)
     judgements = await judged(recorded_run, judge, keep=kept.append, concurrency=14)
     assert len(kept) == len(judgements) == 14
     assert {one.said for one in judgements} == {"failed"}

@@ -241,6 +241,9 @@ async def test_hanging_threads_are_bounded_and_hold_nobody_else(view):
         *(judging.judge(view.task, view) for _ in range(5)), return_exceptions=True
     )
     assert all(isinstance(answer, JudgeError) for answer in answers)
+    async with asyncio.timeout(60):
+        while len(running) < 2:
+            await asyncio.sleep(0.01)
     assert len(running) == 2
     release.set()
 

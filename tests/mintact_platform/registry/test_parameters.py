@@ -1,12 +1,14 @@
 """Parameters of a target are its keyword-only arguments."""
 
 import importlib
+import operator
 import sys
 
 import pytest
 
 from mintact_platform.errors import ConfigurationError, PluginError
 from mintact_platform.registry.parameters import bind, check, made
+from mintact_platform.registry.signatures import takes
 
 
 async def judge(task, trajectory, *, threshold: float = 0.5, names: tuple[str, ...] = ()): ...
@@ -139,3 +141,33 @@ def test_what_a_target_takes_may_not_and_that_is_one_line(lazy):
     with pytest.raises(PluginError, match=r"^x: .*'size', 'Size'.*TYPE_CH") as caught:
         check(lazy.takes, {}, where="x")
     assert "\n" not in str(caught.value)
+
+
+def takes_numbers(batch, *, n: int = 1, x: float | None = None, either: bool | int = 0, any=0): ...
+
+
+@pytest.mark.parametrize("params", [{"n": True}, {"x": False}])
+def test_a_truth_value_is_no_number(params):
+    with pytest.raises(ConfigurationError, match=r"a truth value is no number, got (True|False)"):
+        check(takes_numbers, params, where="x")
+
+
+def test_a_truth_value_is_taken_where_the_type_says_so_or_says_nothing():
+    checked = check(takes_numbers, {"either": True, "any": True}, where="x")
+    assert (checked["either"], checked["any"]) == (True, True)
+
+
+def test_what_is_made_must_have_the_methods_that_are_called(odd):
+    assert made(list, where="x", offers=("append",)) == []
+    with pytest.raises(PluginError, match=r"^engine 'x': makes a list, without start\(\)"):
+        made(list, where="engine 'x'", offers=("append", "start"))
+
+
+@pytest.mark.parametrize(("count", "fits"), [(0, False), (1, True), (2, False)])
+def test_a_target_takes_so_many_arguments_and_no_more(count, fits):
+    assert takes(takes_numbers, count) is fits
+
+
+def test_a_function_of_the_interpreter_is_no_target():
+    with pytest.raises(PluginError, match=r"^x: .*it is a function of the interpreter"):
+        check(operator.add, {}, where="x")

@@ -1,9 +1,30 @@
-"""Importing what a name stands for, from several threads at once."""
+"""Importing what a name stands for: from several threads at once, and whatever it does."""
 
 import sys
 import threading
+from pathlib import Path
 
+import pytest
+
+from mintact_platform.errors import PluginError
 from mintact_platform.registry.source import Source
+
+
+@pytest.fixture
+def written(tmp_path, monkeypatch):
+    """Write a module that can be imported; forgotten afterwards."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    names = []
+
+    def write(name, text) -> Path:
+        names.append(name)
+        path = tmp_path / f"{name}.py"
+        path.write_text(text)
+        return path
+
+    yield write
+    for name in names:
+        sys.modules.pop(name, None)
 
 
 def test_two_threads_never_meet_inside_one_package(tmp_path, monkeypatch):
@@ -29,3 +50,55 @@ def test_two_threads_never_meet_inside_one_package(tmp_path, monkeypatch):
     for thread in threads:
         thread.join()
     assert found == dict.fromkeys(targets, "whole")
+
+
+@pytest.mark.parametrize(
+    ("code", "why"),
+    [
+        ("raise KeyboardInterrupt", "(KeyboardInterrupt)"),
+        ("raise SystemExit(3)", "(SystemExit: 3)"),
+        ("class Odd(BaseException): pass\nraise Odd('one\\ntwo')", "(Odd: one)"),
+        ("raise GeneratorExit", "(GeneratorExit)"),
+    ],
+)
+def test_whatever_a_target_raises_is_one_line_of_the_plugin(written, code, why):
+    written("raises_oddly", code)
+    with pytest.raises(PluginError) as caught:
+        Source("raises_oddly:judge", where="judge 'x' of acme").load()
+    assert str(caught.value) == f"judge 'x' of acme: cannot import 'raises_oddly:judge' {why}"
+
+
+def test_a_target_whose_import_hangs_is_left_behind(written, monkeypatch):
+    written("hangs_for_ever", "import time\nwhile True: time.sleep(0.01)")
+    monkeypatch.setenv("MINTACT_PLUGIN_SECONDS", "0.3")
+    with pytest.raises(PluginError, match=r"did not end within 0\.3 s \(MINTACT_PLUGIN_SECONDS\)"):
+        Source("hangs_for_ever:judge").load()
+
+
+BRINGS = """
+import sys, time
+end, number = time.monotonic() + 1.3, 0
+while time.monotonic() < end:
+    number += 1
+    sys.modules[f"brought.{number}"] = sys
+    time.sleep(0.01)
+for one in range(number):
+    del sys.modules[f"brought.{one + 1}"]
+judge = "judge"
+"""
+
+
+def test_an_import_that_brings_module_after_module_may_take_longer(written, monkeypatch):
+    written("brings_many", BRINGS)
+    monkeypatch.setenv("MINTACT_PLUGIN_SECONDS", "1")
+    assert Source("brings_many:judge").load() == "judge"
+
+
+def test_an_import_may_ask_for_another_name(written):
+    written("asked_for", "judge = 'judge'")
+    written(
+        "asks",
+        "from mintact_platform.registry.source import Source\n"
+        "judge = Source('asked_for:judge').load()",
+    )
+    assert Source("asks:judge").load() == "judge"

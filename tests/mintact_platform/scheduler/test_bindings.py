@@ -266,6 +266,36 @@ def test_an_interpreter_that_cannot_describe_it_says_why(elsewhere):
         assert "\n" not in str(raised.value)
 
 
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("echo 3 8", "is Python 3.8; take 3.11+"),
+        ("echo hello", "is no Python interpreter: exit code 0"),
+        ("echo >&2 broken; exit 3", "is no Python interpreter: broken"),
+        ("sleep 9", "did not answer within 0.5 s"),
+    ],
+)
+def test_an_interpreter_that_no_worker_runs_on_is_refused(tmp_path, script, said):
+    other = tmp_path / "python"
+    other.write_text(f"#!/bin/sh\n{script}\n")
+    other.chmod(other.stat().st_mode | stat.S_IXUSR)
+    with pytest.raises(ConfigurationError) as raised:
+        bound(python=str(other), deadline=0.5 if "sleep" in script else 60.0)
+    assert str(raised.value).startswith(f"domains.garden.python: interpreter '{other}': {said}")
+
+
+def test_an_interpreter_that_lacks_an_environment_of_ours_is_refused(elsewhere):
+    plain = f"MINTACT_DISABLE_PLUGINS=mintact-env-micro exec {elsewhere.python}"
+    other = elsewhere.folder / "without"
+    other.write_text(f'#!/bin/sh\n{plain} "$@"\n')
+    other.chmod(other.stat().st_mode | stat.S_IXUSR)
+    assert bound(environment="micro/tools", python=elsewhere.python).domain == "tools"
+    with pytest.raises(
+        ConfigurationError, match=r"garden\.python: .* no environment named 'micro/"
+    ):
+        bound(environment="micro/tools", python=str(other))
+
+
 def test_ones_own_file_is_described_by_this_interpreter(monkeypatch, elsewhere):
     monkeypatch.setenv("PYTHONPATH", str(elsewhere.folder))
     assert bound(environment="acme_garden:Garden").name == "garden_use"

@@ -90,6 +90,11 @@ class Silent:
 
     name, domain = "silent", "mobile"
 
+    def said(self, *of):
+        """Never asked here."""
+
+    system_prompt = parse = to_pixels = observation_text = said
+
 
 def test_native_tools_need_a_space_that_describes_its_functions(monkeypatch):
     monkeypatch.setitem(REGISTRY.tables["action_spaces"], "silent", {"here": Silent})

@@ -84,13 +84,19 @@ def test_without_verifiers_the_family_says_what_it_needs(registry):
     assert member.missing() == ("the package 'verifiers' is not installed: pip install verifiers")
 
 
-def test_a_domain_may_run_where_only_another_interpreter_has_verifiers(registry):
+def test_a_domain_may_run_where_only_another_interpreter_has_verifiers(registry, tmp_path):
+    other = tmp_path / "python"
+    other.write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    other.chmod(other.stat().st_mode | stat.S_IXUSR)
+
     def space(**more):
         section = DomainSection(
             environment="verifiers/wordle", tasks="verifiers/wordle:train", **more
         )
-        return action_space(section, registry, where="domain 'words'", deadline=5.0)
+        return action_space(section, registry, where="domain 'words'", deadline=60.0)
 
-    assert space(python="/envs/words/bin/python").name == "tool_use"
+    assert space(python=str(other)).name == "tool_use"
+    with pytest.raises(ConfigurationError, match="python: interpreter '/envs/words/bin/python'"):
+        space(python="/envs/words/bin/python")
     with pytest.raises(ConfigurationError, match="cannot run here: the package 'verifiers'"):
         space()

@@ -174,3 +174,19 @@ def takes_one(trajectory):
 def returns_a_number(task, trajectory):
     """A judge that gives no verdict."""
     return 1
+
+
+def gives_words(*, split: str):
+    """A task set that holds none."""
+    return [split]
+
+
+def gives_nothing(*, split: str):
+    """A task set that is none."""
+
+
+class Interrupted:
+    """A judge during whose making somebody presses Ctrl-C."""
+
+    def __init__(self):
+        raise KeyboardInterrupt

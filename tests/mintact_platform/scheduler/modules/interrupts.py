@@ -1,0 +1,3 @@
+"""Cannot be imported: it says what only a person may."""
+
+raise KeyboardInterrupt
