@@ -17,6 +17,7 @@ from pathlib import Path
 MARK = "MINTACT_MARK"
 _DEADLINE = 5.0
 _STARTING = 0.25
+_PAUSE = 0.002
 
 
 def marked(mark: str) -> list[int]:
@@ -36,12 +37,12 @@ def kill_marked(mark: str) -> None:
 
     Descendants that dropped the mark are killed too, those under a mark of their own are not.
     """
-    for _ in range(20):
-        pids = _frozen(mark)
-        if not pids:
-            return
+    end = time.monotonic() + _DEADLINE
+    while (pids := _frozen(mark)) and time.monotonic() < end:
         for pid in pids:
             _signal(pid, signal.SIGKILL)
+        # who waits for a disk, or for a processor that others have, dies a little later
+        time.sleep(_PAUSE)
 
 
 def below(pid: int, *, foreign: Callable[[int], bool] | None = None) -> list[int]:

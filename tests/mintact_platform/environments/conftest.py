@@ -3,13 +3,16 @@
 import asyncio
 import contextlib
 import itertools
+import os
 import secrets
+import socket
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import httpx
+import psutil
 import pytest
 
 from mintact_platform import processes
@@ -291,6 +294,31 @@ async def lease_of(server, transport):
             return lease
 
         yield make
+
+
+@pytest.fixture
+def server_pid():
+    """The server that a manager started here, by the mark of this process's children."""
+
+    def find() -> int:
+        marked = processes.marked(os.environ["MINTACT_MARK"])
+        # not what it forks, which has its name until it runs something else
+        return next(
+            child.pid
+            for child in psutil.Process().children()
+            if child.pid in marked and "mintact_platform.environments.server.app" in child.cmdline()
+        )
+
+    return find
+
+
+@pytest.fixture
+def kept_port():
+    """A port for a server that comes back: nobody else gets it while there is none."""
+    with socket.socket() as holder:
+        holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        holder.bind(("127.0.0.1", 0))
+        yield holder.getsockname()[1]
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@ import asyncio
 import os
 import signal
 import time
-from pathlib import Path
 
 import pytest
 
@@ -104,17 +103,12 @@ async def test_a_call_left_unfinished_costs_the_lease(make, task):
     await manager.close()
 
 
-async def test_the_pool_survives_the_death_of_its_server(make, task):
+async def test_the_pool_survives_the_death_of_its_server(make, task, server_pid):
     manager = make(web=PoolSpec("trial_envs:Counter", instances=2))
     await manager.start()
     async with manager.acquire("web") as lease:
         await play(lease, task, "e")
-        server = next(
-            pid
-            for pid in processes.marked(os.environ["MINTACT_MARK"])
-            if b"environments.server" in Path(f"/proc/{pid}/cmdline").read_bytes()
-        )
-        os.kill(server, signal.SIGKILL)
+        os.kill(server_pid(), signal.SIGKILL)
         start = time.monotonic()
         with pytest.raises(EnvironmentFailure) as caught:
             await lease.step(step=1, action=COUNT, deadline=60)

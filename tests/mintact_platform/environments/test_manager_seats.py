@@ -6,7 +6,6 @@ import asyncio
 import os
 import signal
 
-import psutil
 import pytest
 
 from mintact_platform import processes
@@ -169,17 +168,7 @@ def here(trial_path, monkeypatch):
     assert processes.marked(os.environ["MINTACT_MARK"]) == []
 
 
-def server_pid():
-    """The server itself, not what it forks, which has its name until it runs something else."""
-    return next(
-        child.pid
-        for child in psutil.Process().children()
-        if child.pid in processes.marked(os.environ["MINTACT_MARK"])
-        and "mintact_platform.environments.server.app" in child.cmdline()
-    )
-
-
-async def test_a_local_server_that_dies_again_and_again_is_given_up(here, tmp_path):
+async def test_a_local_server_that_dies_again_and_again_is_given_up(here, tmp_path, server_pid):
     slept = []
 
     async def sleep(seconds):
@@ -197,7 +186,7 @@ async def test_a_local_server_that_dies_again_and_again_is_given_up(here, tmp_pa
 
 
 async def test_rollouts_are_told_at_once_when_the_local_server_was_given_up(
-    here, make, monkeypatch
+    here, make, monkeypatch, server_pid
 ):
     manager = await make("trial_envs:Shared", servers=())
     monkeypatch.setattr(local, "DEATHS", 1)
@@ -213,7 +202,9 @@ async def test_rollouts_are_told_at_once_when_the_local_server_was_given_up(
     await manager.close()
 
 
-async def test_a_local_server_that_hangs_is_killed_and_replaced(here, make, monkeypatch):
+async def test_a_local_server_that_hangs_is_killed_and_replaced(
+    here, make, monkeypatch, server_pid
+):
     monkeypatch.setattr(rounds, "ASK", 0.2)
     monkeypatch.setattr(rounds, "BEAT", 0.5)
     monkeypatch.setattr(rounds, "HUNG", 1.0)

@@ -134,16 +134,14 @@ async def test_the_leases_of_a_killed_server_move_while_a_rollout_still_thinks(
 
 
 @pytest.mark.runs
-async def test_a_server_that_comes_back_gets_leases_again(make, start_server, server):
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    first = await start_server(port=port)
+async def test_a_server_that_comes_back_gets_leases_again(make, start_server, server, kept_port):
+    first = await start_server(port=kept_port)
     manager = make(web=pool(first, server, instances=4))
     await manager.start()
     await until(lambda: homes(manager) == {first.url: 2, server.url: 2})
     first.child.kill()
     await until(lambda: homes(manager) == {server.url: 4})
-    again = await start_server(port=port)
+    again = await start_server(port=kept_port)
     assert again.url == first.url
     await until(lambda: homes(manager) == {again.url: 2, server.url: 2})
     await until(lambda: manager.stats()["web"].idle == 4)
@@ -222,9 +220,11 @@ async def test_acquire_says_so_when_no_server_answers(make, start_server, monkey
 
 
 async def test_one_dead_server_among_the_first_does_not_fail_the_start(make, server):
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        dead = f"http://127.0.0.1:{free.getsockname()[1]}"
-    spec = PoolSpec("trial_envs:Shared", servers=(dead, server.url), instances=1)
-    manager = make(web=spec)
-    await manager.start()
-    assert homes(manager) == {server.url: 1}
+    # bound and deaf, so that nobody else gets its port
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        dead = f"http://127.0.0.1:{deaf.getsockname()[1]}"
+        spec = PoolSpec("trial_envs:Shared", servers=(dead, server.url), instances=1)
+        manager = make(web=spec)
+        await manager.start()
+        assert homes(manager) == {server.url: 1}

@@ -494,9 +494,11 @@ def test_a_step_that_raises_is_a_failure_and_the_next_reset_has_another_instance
     assert environment.step(np.zeros(3, np.float32))[1] == 1.0
 
 
-@pytest.mark.parametrize(("name", "kind"), [("hang", "timeout"), ("crash", "crash")])
-def test_a_hang_and_a_crash_are_failures_within_their_deadline(make, leases, name, kind):
-    environment = make("trial_envs:Counter", deadlines=Deadlines(step=1.0))
+@pytest.mark.parametrize(
+    ("name", "kind", "deadline"), [("hang", "timeout", 1.0), ("crash", "crash", 60.0)]
+)
+def test_a_hang_and_a_crash_are_failures_within_their_deadline(make, leases, name, kind, deadline):
+    environment = make("trial_envs:Counter", deadlines=Deadlines(step=deadline))
     held, broken = leases(), environment.instance
     environment.reset()
     with pytest.raises(EnvironmentFailure) as raised:

@@ -249,13 +249,12 @@ async def test_a_cancelled_call_leaves_the_lease_to_its_owner(server, task, fifo
     await other.release()
 
 
-async def test_a_server_that_restarts_has_forgotten_its_leases(start_server, task):
-    first = await start_server()
-    port = int(first.url.rpartition(":")[2])
+async def test_a_server_that_restarts_has_forgotten_its_leases(start_server, task, kept_port):
+    first = await start_server(port=kept_port)
     lease = await first.lease(transport="stream")
     await reset(lease, task)
     first.child.kill()
-    second = await start_server(port=port)
+    second = await start_server(port=kept_port)
     with pytest.raises(LeaseExpired) as caught:
         await step(lease, 0)
     assert (caught.value.phase, caught.value.kind) == ("step", "expired")

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections import Counter
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -264,8 +265,10 @@ def test_wrong_names_and_parameters_are_one_line(registry):
         ready_judge(JudgePlugin(name="stat"), registry, deadline=1.0)
     with pytest.raises(ConfigurationError, match="unknown parameter 'prize'; known: cost"):
         ready("lenient", registry, prize=1)
-    with pytest.raises(ConfigurationError, match="parameters must be JSON values"):
+    with pytest.raises(ValueError, match="cost is no finite number"):
         ready("lenient", registry, cost=float("nan"))
+    with pytest.raises(ConfigurationError, match="parameters must be JSON values"):
+        ready("dated", registry, since=date(2026, 1, 1))
 
 
 # ---- the files ----------------------------------------------------------------------------------

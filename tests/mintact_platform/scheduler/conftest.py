@@ -181,11 +181,13 @@ class Mintact:
     def survivors(self):
         """Processes that belong to this directory's runs."""
         found = []
-        for process in psutil.process_iter(["cmdline", "environ"]):
-            mark = (process.info["environ"] or {}).get("MINTACT_MARK", "")
-            for ours in self.started:
-                if mark.startswith(f"mintact-{ours.pid}-") and process.status() != "zombie":
-                    found.append((process.pid, " ".join(process.info["cmdline"] or [])))
+        marks = tuple(f"mintact-{ours.pid}-" for ours in self.started)
+        # all of a process is read at once: one that ends meanwhile is left out
+        for process in psutil.process_iter(["cmdline", "environ", "status"]):
+            info = process.info
+            mark = (info["environ"] or {}).get("MINTACT_MARK", "")
+            if mark.startswith(marks) and info["status"] != psutil.STATUS_ZOMBIE:
+                found.append((process.pid, " ".join(info["cmdline"] or [])))
         return found
 
     def gone(self, seconds=20):

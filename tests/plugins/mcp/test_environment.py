@@ -87,15 +87,15 @@ async def test_words_on_standard_output_are_not_taken_for_messages(playing, raw,
 
 
 @pytest.mark.parametrize(
-    ("how", "kind", "words"),
+    ("how", "seconds", "kind", "words"),
     [
-        ("exits", "unreachable", "ended with exit code 1"),
-        ("babbles", "unreachable", "ended with exit code 0"),
-        ("silent", "timeout", "said nothing within 0.5 s"),
+        ("exits", 20.0, "unreachable", "ended with exit code 1"),
+        ("babbles", 20.0, "unreachable", "ended with exit code 0"),
+        ("silent", 0.5, "timeout", "said nothing within 0.5 s"),
     ],
 )
-async def test_a_program_that_is_no_server_is_named(playing, raw, how, kind, words):
-    environment = playing(**raw(how), start_seconds=0.5)
+async def test_a_program_that_is_no_server_is_named(playing, raw, how, seconds, kind, words):
+    environment = playing(**raw(how), start_seconds=seconds)
     with pytest.raises(EnvironmentFailure) as caught:
         await begin(environment)
     assert (caught.value.kind, caught.value.phase) == (kind, "reset")

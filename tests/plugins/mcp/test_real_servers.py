@@ -110,9 +110,11 @@ async def test_an_address_is_played_through_a_lease(lease_of, shop_url):
 
 async def test_a_server_at_an_address_that_dies_or_hangs_is_a_typed_failure(lease_of, shop_url):
     url = shop_url()
-    lease = await lease_of(url=url, call_seconds=1.0, max_bytes=200_000)
+    hasty = await lease_of(url=url, call_seconds=1.0)
+    lease = await lease_of(url=url, max_bytes=200_000)
     kinds = []
-    for episode, last in enumerate((call("hang"), call("huge", size=900_000), call("die"))):
+    lasts = ((hasty, call("hang")), (lease, call("huge", size=900_000)), (lease, call("die")))
+    for episode, (lease, last) in enumerate(lasts):
         await lease.reset(episode=str(episode), task=PLAIN, seed=0, deadline=30)
         with pytest.raises(EnvironmentFailure) as caught:
             await lease.step(step=0, action=last, deadline=30)
@@ -142,6 +144,8 @@ async def test_a_variable_that_is_not_set_is_named_at_once(lease_of, raw):
 
 async def test_whatever_a_program_started_ends_with_the_lease(lease_of, raw, environment_server):
     lease = await lease_of(**raw())
+    # the worker lives on for this one, whatever became of those before
+    await lease_of(**raw())
     before = environment_server.processes_of(lease)
     await play(lease, [call("echo"), call("echo", do="breed")])
     assert len(environment_server.processes_of(lease)) == len(before) + 2

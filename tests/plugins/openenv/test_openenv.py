@@ -160,6 +160,7 @@ async def test_a_late_reply_is_never_read_for_the_next_one(playing, fake):
     failure = await failure_of(environment, act(1, "hang"))
     assert failure.kind == "timeout"
     assert "no reply to 'step' within 0.2 s" in str(failure)
+    environment._call_s = 20.0
     assert (await failure_of(environment, act())).kind == "crash"
     await begin(environment)
     seen, *_ = await environment.step(act(2))

@@ -47,9 +47,9 @@ def server(ports):
     return [sys.executable, "-c", SERVER, str(ports[0])]
 
 
-async def test_stopping_ends_the_server_and_what_it_left_behind(tmp_path):
+async def test_stopping_ends_the_server_and_what_it_left_behind(tmp_path, until):
     child = await launch(server, ports=1, probe="/", log=tmp_path / "log", mark=MARK, deadline=60)
-    assert strays() == 1
+    await until(lambda: strays() == 1)
     await child.stop()
     assert marked(MARK) == []
     assert strays() == 0

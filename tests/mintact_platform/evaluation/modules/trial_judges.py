@@ -26,6 +26,10 @@ def lenient(task, trajectory, *, cost: float = 0.5):
     return verdict(True, reason="it [bold]says[/bold] done", cost=cost)
 
 
+def dated(task, trajectory, *, since=None):
+    return verdict(since is None)
+
+
 def doubtful(task, trajectory):
     """Every label there is, by the task's number."""
     number = int(task.id.rpartition("-")[2])
