@@ -14,6 +14,7 @@ from typing import Self
 from mintact_platform.errors import PluginError
 
 _LENGTH = 255
+_UNLOCKED = "new-"
 _SURVIVED = 93
 """Exit code of a probe whose import came back, with an error or without."""
 _PROBE = f"""
@@ -48,9 +49,11 @@ class Trail:
             directory = self._directory or _cache() / "mintact" / "importing"
             directory.mkdir(parents=True, exist_ok=True, mode=0o700)
             self._read(directory)
-            descriptor, name = tempfile.mkstemp(dir=directory)
-            self._descriptor, self._path = descriptor, Path(name)
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # others see it once it is locked: until then it looks like one that a death has left
+            self._descriptor, name = tempfile.mkstemp(prefix=_UNLOCKED, dir=directory)
+            self._path = Path(name)
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._path = self._path.rename(directory / self._path.name.removeprefix(_UNLOCKED))
         except (OSError, RuntimeError):
             pass  # no home, or none that can be written: there is no memory then
         return self
@@ -78,12 +81,18 @@ class Trail:
 
     def _read(self, directory: Path) -> None:
         for path in directory.iterdir():
-            with path.open("rb") as file:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except BlockingIOError:
-                    continue
-                name = file.read(_LENGTH).rstrip(b"\0").decode(errors="replace")
+            if path.name.startswith(_UNLOCKED):
+                continue
+            try:
+                with path.open("rb") as file:
+                    # shared: who else looks at it is not its process
+                    fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+                    removed = os.fstat(file.fileno()).st_nlink == 0
+                    name = file.read(_LENGTH).rstrip(b"\0").decode(errors="replace")
+            except (FileNotFoundError, BlockingIOError):
+                continue  # its process has ended well meanwhile, or lives
+            if removed:
+                continue
             if name:
                 self._suspects.setdefault(name, []).append(path)
             else:
