@@ -259,7 +259,8 @@ def test_an_input_that_is_not_finite_names_the_objective_and_the_field(
 
 def test_an_unknown_parameter_names_the_objective(objective_name, losses):
     with pytest.raises(
-        ConfigurationError, match=f"^objective '{objective_name}': unknown parameter"
+        ConfigurationError,
+        match=f"^objective.objective: objective '{objective_name}': unknown parameter 'clip_hgih'",
     ):
         losses(objective_name, {"clip_hgih": 1.0})
 
