@@ -8,10 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from packaging.requirements import InvalidRequirement
-from packaging.requirements import Requirement as _Requirement
 from pydantic import (
-    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
@@ -22,15 +19,13 @@ from pydantic import (
 
 from mintact_platform.errors import ConfigurationError, near_match, shown
 from mintact_platform.registry.numbers import plain_numbers
-
-COLDEST, HOTTEST = 1e-3, 100.0
-"""Temperatures of sampling: colder, log-probabilities overflow; hotter, all tokens are alike."""
-
-
-def _heat(value: float) -> float:
-    if value and not COLDEST <= value <= HOTTEST:
-        raise ValueError(f"input should be 0 or from {COLDEST:g} to {HOTTEST:g}, got {value!r}")
-    return value
+from mintact_platform.registry.settings import (
+    DomainName,
+    Requirement,
+    Seconds,
+    Temperature,
+    TemperatureOrGreedy,
+)
 
 
 class _Section(BaseModel):
@@ -54,23 +49,7 @@ def _plugin(value: Any) -> Any:
 
 Beta = Annotated[float, Field(ge=0, lt=1)]
 
-Seconds = Annotated[float, Field(gt=0, le=1e9)]
-"""Of a deadline; thirty years are never."""
-
 PluginChoice = Annotated[Plugin, BeforeValidator(_plugin)]
-
-
-def _requirement(text: str) -> str:
-    try:
-        _Requirement(text)
-    except InvalidRequirement:
-        raise ValueError(f"required_plugins: cannot read {text!r}; write name>=version") from None
-    return text
-
-
-DomainName = Annotated[str, Field(pattern=r"^\w[\w .+-]*$")]
-
-Requirement = Annotated[str, AfterValidator(_requirement)]
 
 
 class JudgePlugin(Plugin):
@@ -144,7 +123,7 @@ class RolloutSection(_Section):
     """N, rollouts of one task."""
     active: int = Field(default=32, gt=0, le=10**6)
     """Concurrent rollouts."""
-    temperature: float = Field(default=1.0, ge=COLDEST, le=HOTTEST)
+    temperature: Temperature = 1.0
     max_new_tokens: int = Field(default=128, gt=0)
     max_context: int = Field(default=4096, gt=0)
     """Tokens of a conversation; an engine that speaks messages has its endpoint's limit instead."""
@@ -264,7 +243,7 @@ class EvaluationSection(_Section):
     progress_episodes: int = Field(default=32, gt=0)
     stop_at: float | None = Field(default=None, ge=0, le=1)
     """The run ends early once the mean over the domains reached this in two checks in a row."""
-    temperature: Annotated[float, AfterValidator(_heat)] | None = None
+    temperature: TemperatureOrGreedy | None = None
     """None takes the rollout's; 0 is greedy."""
 
 

@@ -13,7 +13,7 @@ from mintact_platform.records.task import SPLITS, Task
 from mintact_platform.registry.families import Member
 from mintact_platform.registry.names import Registry
 from mintact_platform.registry.parameters import bind
-from mintact_platform.scheduler.tasks import made_tasks
+from mintact_platform.scheduler.tasks import made_tasks, means_split
 
 EXAMPLES = """\
   mintact tasks                               which task sets are installed
@@ -82,7 +82,8 @@ def load_tasks(registry: Registry, name: str, splits: Sequence[str]) -> dict[str
 def _check_name(registry: Registry, name: str) -> None:
     """Refuse a name with a split, and a member of a family that is none."""
     head, separator, split = name.rpartition(":")
-    if separator and registry.knows("task_sets", head):
+    own_file = ":" in head and split in SPLITS
+    if separator and (own_file or means_split(registry, name)):
         raise ConfigurationError(
             f"{name!r} names a split too", next=f"mintact tasks {head} --split {split or SPLITS[0]}"
         )

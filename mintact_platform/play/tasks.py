@@ -10,7 +10,7 @@ from mintact_platform.errors import ConfigurationError
 from mintact_platform.records.task import SPLITS, Task
 from mintact_platform.registry.names import Registry
 from mintact_platform.registry.parameters import bind
-from mintact_platform.scheduler.tasks import made_tasks, named_split
+from mintact_platform.scheduler.tasks import made_tasks, means_split, named_split
 
 
 class Tasks(Protocol):
@@ -90,7 +90,7 @@ def choose_tasks(
 
 def _from_set(registry: Registry, wanted: str, task: str | None) -> Tasks:
     name, separator, split = wanted.rpartition(":")
-    if separator and registry.knows("task_sets", name):
+    if means_split(registry, wanted):
         named_split(wanted)
     elif not separator or split not in SPLITS:
         name, split = wanted, ""

@@ -22,6 +22,7 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 _exit, _monotonic = os._exit, time.monotonic
 _here = threading.local()
+_unlimited = threading.Event()
 
 SECONDS = "MINTACT_PLUGIN_SECONDS"
 """Variable that says how long an import may take."""
@@ -94,13 +95,22 @@ def time_limit(environ: Mapping[str, str] = os.environ) -> float:
     return seconds
 
 
+def import_in_place() -> None:
+    """From now on this process imports where it is asked to, for as long as its parent lets it.
+
+    For workers: whoever starts them gives them a deadline, and what they import may be heavy.
+    """
+    _unlimited.set()
+
+
 def imported(piece: Piece[T]) -> Outcome[T]:
     """Import a plugin's code, on a thread of its own, and undo what it does besides.
 
     What it prints goes to standard error, its standard input is empty, `os._exit` raises; whoever
     asks for an interrupt gets it, and a plugin that raises one does not. One import at a time,
     unless one takes very long. The limit is for the time in which no further module comes, since
-    a large library takes its time on a cold disk.
+    a large library takes its time on a cold disk. What fails off the main thread is tried on it,
+    where that is the caller's.
 
     Returns:
         Among its errors `PluginError`: it replaced one of the `SHARED` functions, or closed a
@@ -112,10 +122,28 @@ def imported(piece: Piece[T]) -> Outcome[T]:
     # two threads inside one package can each find the other's half of it
     alone = _IMPORTS.acquire(timeout=_TURN)
     try:
-        return Airlock(time_limit(), patient=True).run([piece])[0]
+        if _unlimited.is_set():
+            with _STAGE:
+                return _attempt(piece)
+        outcome = Airlock(time_limit(), patient=True).run([piece])[0]
+        if _asks_for_the_main_thread(outcome.error) and _is_main_thread():
+            with _STAGE:
+                outcome = _attempt(piece)
+        return outcome
     finally:
         if alone:
             _IMPORTS.release()
+
+
+def _is_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
+def _asks_for_the_main_thread(error: BaseException | None) -> bool:
+    """Whether an import failed since it set a signal's handler, or asked for an event loop."""
+    if not isinstance(error, (ValueError, RuntimeError)):
+        return False
+    return "main thread" in str(error) or "no current event loop" in str(error)
 
 
 class Airlock:

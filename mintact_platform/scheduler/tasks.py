@@ -8,11 +8,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from mintact_platform.config import DomainSection
-from mintact_platform.errors import ConfigurationError, PluginError, about
+from mintact_platform.errors import ConfigurationError, MintactError, PluginError, about
 from mintact_platform.records.task import SPLITS, Task
 from mintact_platform.registry import parameters
+from mintact_platform.registry.lines import one_line
 from mintact_platform.registry.names import Registry
 from mintact_platform.rollouts.seeds import seed_of
+
+_ALIKE = 0.75
+"""How like a split a word has to be to be meant as one."""
 
 
 class TaskStream:
@@ -55,6 +59,18 @@ def named_split(text: str) -> tuple[str, str]:
         f"{text!r} names no split",
         next=hint or f"write e.g. '{text.partition(':')[0] or 'micro/web'}:train'",
     )
+
+
+def means_split(registry: Registry, text: str) -> bool:
+    """Whether the part after the last colon is meant as a split, misspelt or not.
+
+    A member of a family may have a colon of its own: `gym/<module>:<id>`.
+    """
+    name, separator, split = text.rpartition(":")
+    if not separator or name in registry.names("task_sets"):
+        return bool(separator)
+    close = difflib.get_close_matches(split, SPLITS, n=1, cutoff=_ALIKE)
+    return registry.knows("task_sets", name) and bool(close)
 
 
 def own_tasks(
@@ -120,7 +136,14 @@ def made_tasks(factory: Callable[[], Any], *, where: str) -> Sequence[Task]:
     """
     offers = ("__len__", "__getitem__")
     tasks: Sequence[Task] = parameters.made(factory, where=where, offers=offers)
-    if len(tasks) and not isinstance(tasks[0], Task):
-        what = f"holds a {type(tasks[0]).__name__}, not a mintact_platform.Task"
+    try:
+        first = tasks[0] if len(tasks) else None
+    except (MintactError, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # a mapping, or a set that reads its files when it is asked
+        what = f"its first task cannot be read: {one_line(error)}"
+        raise PluginError(what, where=where) from error
+    if first is not None and not isinstance(first, Task):
+        what = f"holds a {type(first).__name__}, not a mintact_platform.Task"
         raise PluginError(what, where=where)
     return tasks

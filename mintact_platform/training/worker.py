@@ -14,6 +14,7 @@ from typing import Any
 
 from mintact_platform import processes
 from mintact_platform.errors import MintactError, TrainerError
+from mintact_platform.registry.guard import import_in_place
 from mintact_platform.registry.names import Registry
 from mintact_platform.registry.parameters import bind
 from mintact_platform.training import frames
@@ -177,6 +178,7 @@ def main() -> None:
     """Run the worker."""
     faulthandler.enable()
     specification = processes.adopt()
+    import_in_place()
     connection = socket.socket(fileno=int(specification["socket"]))
     connection.set_inheritable(False)
     processes.ready({})

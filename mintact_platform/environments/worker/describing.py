@@ -17,6 +17,7 @@ from typing import Any
 from mintact_platform.environments.worker.encoding import plain
 from mintact_platform.environments.worker.main import describe
 from mintact_platform.errors import ConfigurationError, MintactError, PluginError
+from mintact_platform.registry.guard import import_in_place
 from mintact_platform.registry.names import Registry
 
 _SECONDS = 120.0
@@ -146,4 +147,5 @@ def _names_only(target: Callable[..., Any]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
+    import_in_place()
     sys.exit(main(sys.argv[1]))

@@ -26,6 +26,7 @@ from mintact_platform.environments.worker.encoding import plain
 from mintact_platform.environments.worker.instance import Instance, host
 from mintact_platform.environments.worker.shim import apply
 from mintact_platform.errors import ConfigurationError, MintactError
+from mintact_platform.registry.guard import import_in_place
 from mintact_platform.registry.source import Source
 
 _LIGHT_SEATS = 32
@@ -121,6 +122,7 @@ class Worker(asyncio.Protocol):
 def main() -> None:
     """Read the specification, import the environment, say ready, serve until the socket closes."""
     spec = processes.adopt()
+    import_in_place()
     directory = Path(spec["directory"])
     directory.mkdir(parents=True, exist_ok=True)
     os.environ["TMPDIR"] = tempfile.tempdir = str(directory)

@@ -48,7 +48,8 @@ def _refused(device: str) -> str:
     except subprocess.TimeoutExpired:
         return f"no answer within {_SECONDS:g} s"
     lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
-    return "" if done.returncode == 0 else str(lines[-1])
+    # the first sentence: torch adds a list of all that it was built with
+    return "" if done.returncode == 0 else lines[-1].partition(". ")[0]
 
 
 Count = Annotated[int, Field(gt=0, le=2**31)]

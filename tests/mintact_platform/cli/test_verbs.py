@@ -132,6 +132,8 @@ def test_tasks_counts_splits_lists_tasks_and_templates(capsys):
     assert len(capsys.readouterr().out.splitlines()) == 3
     assert main(["tasks", "micro/mobile", "--templates"]) == 0
     assert capsys.readouterr().out.strip()
+    assert main(["tasks", "gym/gymnasium.envs.classic_control:CartPole-v1"]) == 0
+    assert "train" in capsys.readouterr().out
     assert main(["tasks"]) == 0
     assert "micro/web  (mintact-env-micro)" in capsys.readouterr().out
 
@@ -142,6 +144,7 @@ def test_tasks_counts_splits_lists_tasks_and_templates(capsys):
         (["gym/Nope-v1"], "no gymnasium environment 'Nope-v1'"),
         (["gym/CartPol-v1", "--json"], "did you mean 'CartPole-v1'"),
         (["micro/web:train"], "'micro/web:train' names a split too; mintact tasks micro/web --spl"),
+        (["my_sets:small:test"], "names a split too; mintact tasks my_sets:small --split test"),
         (["micro/wbe"], "did you mean 'micro/web'"),
         (["micro/web", "--limit", "-1"], "--limit: must be a whole number of at least 1, got '-1'"),
         (["micro/web", "--limit", "many"], "--limit: must be a whole number of at least 1"),

@@ -40,6 +40,14 @@ def test_a_family_has_tasks_of_its_members(registry):
     assert choose_tasks(registry, "gym/CartPole-v1").next().goal
 
 
+def test_a_member_of_a_family_may_have_a_colon_of_its_own(registry):
+    name = "gym/gymnasium.envs.classic_control:CartPole-v1"
+    for wanted in (None, f"{name}:train"):
+        assert choose_tasks(registry, name, tasks=wanted).next().split == "train"
+    with pytest.raises(ConfigurationError, match="did you mean 'gym/CartPole-v1:train'"):
+        choose_tasks(registry, "gym/CartPole-v1", tasks="gym/CartPole-v1:tarin")
+
+
 @pytest.mark.parametrize(
     ("words", "error", "message"),
     [

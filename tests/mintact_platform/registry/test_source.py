@@ -1,5 +1,7 @@
 """Importing what a name stands for: from several threads at once, and whatever it does."""
 
+import os
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -25,6 +27,25 @@ def written(tmp_path, monkeypatch):
     yield write
     for name in names:
         sys.modules.pop(name, None)
+
+
+def test_a_worker_imports_in_place_for_as_long_as_its_parent_lets_it(written, tmp_path):
+    written(
+        "slow_and_handling",
+        "import signal, time\n"
+        "signal.signal(signal.SIGUSR1, lambda *_: None)\n"
+        "time.sleep(0.5)\n"
+        "whole = 'whole'\n",
+    )
+    code = (
+        "from mintact_platform.registry import guard, source\n"
+        "guard.import_in_place()\n"
+        "print(source.Source('slow_and_handling:whole').load())\n"
+    )
+    environ = {**os.environ, "PYTHONPATH": str(tmp_path), "MINTACT_PLUGIN_SECONDS": "0.1"}
+    command = [sys.executable, "-c", code]
+    told = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60)
+    assert (told.stdout, told.stderr) == ("whole\n", "")
 
 
 def test_two_threads_never_meet_inside_one_package(tmp_path, monkeypatch):
@@ -102,3 +123,15 @@ def test_an_import_may_ask_for_another_name(written):
         "judge = Source('asked_for:judge').load()",
     )
     assert Source("asks:judge").load() == "judge"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import signal\nsignal.signal(signal.SIGUSR2, signal.getsignal(signal.SIGUSR2))",
+        "import asyncio\nasyncio.get_event_loop_policy().get_event_loop().close()",
+    ],
+)
+def test_what_only_the_main_thread_may_do_is_done_there(written, code, monkeypatch):
+    written("wants_main", f"{code}\nthing = 7\n")
+    assert Source("wants_main:thing").load() == 7

@@ -182,6 +182,10 @@ CASES = {
         {"domains__mobile__tasks": "stand_ins:gives_words:train"},
         "domains.mobile.tasks: task set 'stand_ins:gives_words': holds a str, not a",
     ),
+    "tasks without a first": (
+        {"domains__mobile__tasks": "stand_ins:gives_a_mapping:train"},
+        "domains.mobile.tasks: task set 'stand_ins:gives_a_mapping': its first task cannot be read",
+    ),
     "tasks that cannot be counted": (
         {"domains__mobile__tasks": "stand_ins:gives_nothing:train"},
         "domains.mobile.tasks: task set 'stand_ins:gives_nothing': makes a NoneType, without __len",

@@ -44,10 +44,13 @@ def test_what_is_no_device_is_told_with_a_near_one(name, said):
         usable(name)
 
 
-def test_a_device_that_torch_cannot_use_is_told_in_its_words():
+@pytest.mark.parametrize("name", ["cuda:99", "xla"])
+def test_a_device_that_torch_cannot_use_is_told_in_a_sentence_of_its_own(name):
     with pytest.raises(ValueError, match=r"cannot be used here: \w+") as caught:
-        usable("cuda:99")
+        usable(name)
     assert "\n" not in str(caught.value)
+    assert ". " not in str(caught.value)
+    assert len(str(caught.value)) < 200
 
 
 @pytest.mark.parametrize(

@@ -181,6 +181,11 @@ def gives_words(*, split: str):
     return [split]
 
 
+def gives_a_mapping(*, split: str):
+    """A task set that has no first task."""
+    return {split: split}
+
+
 def gives_nothing(*, split: str):
     """A task set that is none."""
 
