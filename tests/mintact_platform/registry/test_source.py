@@ -29,7 +29,23 @@ def written(tmp_path, monkeypatch):
         sys.modules.pop(name, None)
 
 
-def test_a_worker_imports_in_place_for_as_long_as_its_parent_lets_it(written, tmp_path):
+def _loaded(target, path, before="pass"):
+    """What a process of its own prints that loads a target."""
+    code = (
+        "from mintact_platform.registry import guard, source\n"
+        f"{before}\n"
+        f"print(source.Source({target!r}).load())\n"
+    )
+    environ = {**os.environ, "PYTHONPATH": str(path)}
+    command = [sys.executable, "-c", code]
+    told = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60)
+    assert told.stderr == ""
+    return told.stdout
+
+
+def test_a_worker_imports_in_place_for_as_long_as_its_parent_lets_it(
+    written, tmp_path, monkeypatch
+):
     written(
         "slow_and_handling",
         "import signal, time\n"
@@ -37,15 +53,9 @@ def test_a_worker_imports_in_place_for_as_long_as_its_parent_lets_it(written, tm
         "time.sleep(0.5)\n"
         "whole = 'whole'\n",
     )
-    code = (
-        "from mintact_platform.registry import guard, source\n"
-        "guard.import_in_place()\n"
-        "print(source.Source('slow_and_handling:whole').load())\n"
-    )
-    environ = {**os.environ, "PYTHONPATH": str(tmp_path), "MINTACT_PLUGIN_SECONDS": "0.1"}
-    command = [sys.executable, "-c", code]
-    told = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60)
-    assert (told.stdout, told.stderr) == ("whole\n", "")
+    monkeypatch.setenv("MINTACT_PLUGIN_SECONDS", "0.1")
+    loaded = _loaded("slow_and_handling:whole", tmp_path, "guard.import_in_place()")
+    assert loaded == "whole\n"
 
 
 def test_two_threads_never_meet_inside_one_package(tmp_path, monkeypatch):
@@ -132,6 +142,7 @@ def test_an_import_may_ask_for_another_name(written):
         "import asyncio\nasyncio.get_event_loop_policy().get_event_loop().close()",
     ],
 )
-def test_what_only_the_main_thread_may_do_is_done_there(written, code, monkeypatch):
+def test_what_only_the_main_thread_may_do_is_done_there(written, tmp_path, code):
+    # other tests have had event loops in this process
     written("wants_main", f"{code}\nthing = 7\n")
-    assert Source("wants_main:thing").load() == 7
+    assert _loaded("wants_main:thing", tmp_path) == "7\n"
