@@ -91,5 +91,5 @@ def test_an_evaluation_may_be_greedy_and_a_rollout_not(temperature):
 @pytest.mark.parametrize("name", ["", "../x", "a/b", " "])
 def test_a_domain_has_a_name_that_can_stand_in_a_key(name):
     domain = {"environment": "micro/web", "tasks": "micro/web:train"}
-    with pytest.raises(ConfigurationError, match="domains: .* is no name for a domain"):
+    with pytest.raises(ConfigurationError, match=r"domains: .* is no name for a domain"):
         parse({"name": "run", "domains": {name: domain}})
