@@ -9,7 +9,7 @@ from mintact_platform.hookspecs import Targets
 @hookimpl
 def register_rollout_engines() -> Targets:
     """A model server of our own, for CPUs and small models."""
-    return {"embedded": "mintact_plugin_torch.factory:Embedded"}
+    return {"embedded": "mintact_plugin_torch.engine.embedded:EmbeddedEngine"}
 
 
 @hookimpl

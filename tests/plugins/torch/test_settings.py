@@ -7,7 +7,7 @@ import sys
 
 import pytest
 from mintact_plugin_torch.engine.embedded import EmbeddedEngine
-from mintact_plugin_torch.factory import Embedded, torch_trainer
+from mintact_plugin_torch.factory import torch_trainer
 from mintact_plugin_torch.settings import usable
 
 from mintact_platform.errors import ConfigurationError
@@ -16,9 +16,10 @@ from mintact_platform.registry.parameters import bind, check
 LIGHT = """
 import sys
 from mintact_platform.registry.parameters import bind
-from mintact_plugin_torch.factory import Embedded, torch_trainer
+from mintact_plugin_torch.engine.embedded import EmbeddedEngine
+from mintact_plugin_torch.factory import torch_trainer
 bind(torch_trainer, {"device": "cpu:0", "threads": 2}, where="trainer")
-bind(Embedded, {"context": 900}, where="engine")()
+bind(EmbeddedEngine, {"context": 900}, where="engine")()
 print("torch" in sys.modules)
 """
 
@@ -59,13 +60,13 @@ def test_a_device_that_torch_cannot_use_is_told_in_a_sentence_of_its_own(name):
         (torch_trainer, {"threads": 0}),
         (torch_trainer, {"threads": 10**6}),
         (torch_trainer, {"threads": True}),
-        (Embedded, {"threads": -1}),
-        (Embedded, {"context": 0}),
-        (Embedded, {"slots": 0}),
-        (Embedded, {"slot_megabytes": 0}),
-        (Embedded, {"forward_tokens": 0}),
-        (Embedded, {"dtype": "int8"}),
-        (Embedded, {"device": "gpu"}),
+        (EmbeddedEngine, {"threads": -1}),
+        (EmbeddedEngine, {"context": 0}),
+        (EmbeddedEngine, {"slots": 0}),
+        (EmbeddedEngine, {"slot_megabytes": 0}),
+        (EmbeddedEngine, {"forward_tokens": 0}),
+        (EmbeddedEngine, {"dtype": "int8"}),
+        (EmbeddedEngine, {"device": "gpu"}),
     ],
 )
 def test_what_no_model_can_run_with_is_refused(target, params):
@@ -75,7 +76,7 @@ def test_what_no_model_can_run_with_is_refused(target, params):
 
 
 def test_the_engine_has_the_defaults_of_the_server_behind_it():
-    described = bind(Embedded, {}, where="x")()
+    described = bind(EmbeddedEngine, {}, where="x")()
     plain = EmbeddedEngine()
     assert (described._limits, described._settings) == (plain._limits, plain._settings)
     assert described.context == plain._limits["context"]

@@ -15,6 +15,7 @@ from mintact_platform.models.protocol import (
     Generation,
     WeightsRef,
 )
+from mintact_plugin_torch.settings import Count, Device, Threads
 
 
 class EmbeddedEngine:
@@ -28,6 +29,9 @@ class EmbeddedEngine:
         device: torch device.
         slot_megabytes: upper bound of all slots' keys and values.
         forward_tokens: tokens of one forward.
+
+    Attributes:
+        context: see the argument; compared with the run's before anything starts.
     """
 
     sync_modes = ("drain", "abort_resume", "retract", "in_place")
@@ -35,14 +39,15 @@ class EmbeddedEngine:
     def __init__(
         self,
         *,
-        slots: int = 64,
-        context: int = 4096,
-        threads: int = 1,
+        slots: Count = 64,
+        context: Count = 4096,
+        threads: Threads = 1,
         dtype: Literal["float32", "bfloat16", "float16"] = "float32",
-        device: str = "cpu",
-        slot_megabytes: int = 4096,
-        forward_tokens: int = 2048,
+        device: Device = "cpu",
+        slot_megabytes: Count = 4096,
+        forward_tokens: Count = 2048,
     ) -> None:
+        self.context = context
         self._settings = {"threads": threads, "dtype": dtype, "device": device}
         self._limits = {
             "slots": slots,
