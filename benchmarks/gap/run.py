@@ -19,15 +19,14 @@ import os
 import platform
 import tempfile
 from contextlib import AsyncExitStack
-from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from mintact_plugin_sglang.servers import EmbeddedServer, SGLangServer, launch_worker
-from mintact_plugin_torch.forward import Forward, TokenBatch
+from mintact_plugin_torch.exact import ExactForward
+from mintact_plugin_torch.forward import Forward
 from mintact_plugin_torch.policy import Policy
 from mintact_plugin_torch.warmstart.tiny import make_tiny
 from mintact_plugin_torch.warmstart.tokenizer import IMAGE, VISION_END, VISION_START, special_ids
@@ -35,7 +34,6 @@ from PIL import Image
 from rich.console import Console
 from rich.table import Table
 from tokenizers import Tokenizer
-from torch import Tensor
 
 from mintact_platform.dashboard.charts import Point, Series, line_chart, standalone
 from mintact_platform.models.client import ModelServers
@@ -135,7 +133,7 @@ async def measure(
     store = ImageStore(folder / "images")
     prompts = make_prompts(weights.path, store, count)
     forward = Forward(Policy.load(weights.path), store, torch.device("cpu"))
-    exact = Exact(in_float64(Policy.load(weights.path)), store, torch.device("cpu"))
+    exact = ExactForward(weights.path, store)
     gaps: dict[str, np.ndarray] = {}
     for number, contestant in enumerate(contestants):
         async with AsyncExitStack() as stack:
@@ -155,27 +153,6 @@ async def measure(
         if not number:
             rounding = gaps[contestant.name] - scores(exact, prompts, answers)
     return {ROUNDING: rounding, **gaps}
-
-
-class Exact(Forward):
-    """A forward whose log-probabilities are float64 as well."""
-
-    def logprobs(self, batch: TokenBatch, *, entropy: bool = False) -> tuple[Tensor, Tensor]:
-        every = self.policy.logits(self.states(batch)).log_softmax(-1)
-        chosen = every.gather(1, batch.targets[:, None]).T
-        return chosen, torch.zeros_like(chosen)
-
-
-def in_float64(policy: Policy) -> Policy:
-    """The policy in float64, its norms too, which would go through float32."""
-    policy.model.double()
-    for module in policy.model.modules():
-        if hasattr(module, "variance_epsilon"):
-            size, epsilon = module.weight.shape, module.variance_epsilon
-            module.forward = partial(
-                F.rms_norm, normalized_shape=size, weight=module.weight, eps=epsilon
-            )
-    return policy
 
 
 def make_prompts(model: Path, store: ImageStore, count: int) -> list[Prompt]:

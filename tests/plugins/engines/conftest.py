@@ -17,8 +17,7 @@ import pytest_asyncio
 import torch
 from mintact_plugin_sglang.router import launch_router
 from mintact_plugin_sglang.servers import EmbeddedServer, SGLangServer, Worker, launch_worker
-from mintact_plugin_torch.forward import Forward
-from mintact_plugin_torch.policy import Policy
+from mintact_plugin_torch.exact import ExactForward
 from mintact_plugin_torch.warmstart.tiny import make_tiny
 from mintact_plugin_torch.warmstart.tokenizer import IMAGE, special_ids
 from PIL import Image
@@ -50,7 +49,8 @@ class Kind:
     """What a kind of worker does.
 
     Attributes:
-        gap: largest distance of a log-probability from the trainer's, beyond two steps of float32.
+        gap: largest distance of a log-probability from that in float64, at temperature 1 and
+            beyond two steps of float32.
         seeds: whether a seed decides what is sampled.
         statuses: of replies to bad requests, where it is not 400; None where the server dies.
     """
@@ -261,15 +261,13 @@ def picture(store: ImageStore):
 
 @pytest.fixture(scope="module")
 def reference(store: ImageStore):
-    """Log-probabilities of the last ids of a conversation, as the trainer has them in float32."""
+    """Log-probabilities of a conversation's last ids, from the trainer's forward in float64."""
     torch.set_num_threads(1)
-    forwards: dict[Path, Forward] = {}
+    forwards: dict[Path, ExactForward] = {}
 
-    @torch.no_grad()
     def logprobs(weights, ids, images=(), *, last, temperature=1.0):
         if weights.path not in forwards:
-            policy = Policy.load(weights.path)
-            forwards[weights.path] = Forward(policy, store, torch.device("cpu"))
+            forwards[weights.path] = ExactForward(weights.path, store)
         forward = forwards[weights.path]
         ids = np.array(ids, dtype=np.int32)
         places = np.flatnonzero(ids == forward.policy.image_token_id)
@@ -288,8 +286,8 @@ def _span(image: ImageFile, place: int) -> ImageSpan:
 
 
 @pytest.fixture
-def agree(servers: Deployment, reference):
-    """Asserts that sampled ids are scored as the trainer scores them.
+def agree(servers: Deployment, reference, near):
+    """Asserts that sampled ids are scored as the policy scores them.
 
     What follows a placeholder is left out: rollouts end there, and the trainer cannot read on.
     """
@@ -300,16 +298,13 @@ def agree(servers: Deployment, reference):
             ids = ids[: ids.index(servers.pad)]
         if not ids:
             return
-        got = np.array(logprobs[: len(ids)], dtype=np.float32)
-        want = reference(
+        exact = reference(
             weights or servers.weights,
             [*prompt, *ids],
             images,
             last=len(ids),
             temperature=temperature,
         )
-        # either one is a float32: their last digits are worth nothing
-        excess = np.abs(got - want) - 2 * np.spacing(np.abs(want))
-        assert excess.max() <= servers.kind.gap
+        near(logprobs[: len(ids)], exact, temperature=temperature, gap=servers.kind.gap)
 
     return check

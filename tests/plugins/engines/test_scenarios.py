@@ -23,6 +23,7 @@ from mintact_platform.models.sglang import generate_body
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 _numbers = itertools.count()
+_seeds = itertools.count(100)
 
 
 def _rid():
@@ -35,6 +36,8 @@ def _prompt(seed, length=40):
 
 
 def _request(ids, images=(), *, tokens=8, temperature=1.0, stops=(), seed=None, rid=None):
+    # a seed of its own: what is compared is the same in every run
+    seed = next(_seeds) if seed is None else seed
     sampling = Sampling(temperature, tokens, tuple(stops), seed)
     return GenerateRequest(rid or _rid(), np.array(ids, dtype=np.int32), list(images), sampling)
 

@@ -2,9 +2,11 @@
 
 import asyncio
 import base64
+import copy
 import io
 from collections.abc import Callable
 from contextlib import asynccontextmanager
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -17,6 +19,7 @@ from mintact_plugin_torch.engine.engine import Engine
 from mintact_plugin_torch.engine.generation import Replies
 from mintact_plugin_torch.engine.request import GenerateBody
 from mintact_plugin_torch.engine.runner import Limits
+from mintact_plugin_torch.exact import in_float64
 from mintact_plugin_torch.policy import Policy
 from mintact_plugin_torch.warmstart.tiny_families import make_tiny_family
 from PIL import Image
@@ -93,18 +96,19 @@ class Stock:
         names = ("<fake_token_around_image>", "<image>", "<global-img>")
         return get_image_prompt_string(int(rows[index]), int(columns[index]), length, *names)
 
-    def logits(self, ids: list[int], images: list[bytes]) -> torch.Tensor:
-        """Logits `[L, vocabulary]` of one full forward."""
-        return self.model(**self.inputs(ids, images)).logits[0]
+    @cached_property
+    def exact(self) -> Any:
+        """The model in float64."""
+        return in_float64(copy.deepcopy(self.model))
 
     @torch.no_grad()
     def logprobs(
         self, ids: list[int], images: list[bytes], last: int, temperature: float
-    ) -> list[float]:
-        """Log-probabilities of the last ids, of which none is a placeholder."""
-        logits = self.logits(ids, images)[-last - 1 : -1] / temperature
+    ) -> np.ndarray:
+        """Log-probabilities of the last ids, of which none is a placeholder, in float64."""
+        logits = self.exact(**self.inputs(ids, images)).logits[0, -last - 1 : -1] / temperature
         chosen = torch.tensor(ids[len(ids) - last :], dtype=torch.long)[:, None]
-        return logits.log_softmax(-1).gather(1, chosen)[:, 0].tolist()
+        return logits.log_softmax(-1).gather(1, chosen)[:, 0].numpy()
 
 
 @pytest.fixture(scope="session")

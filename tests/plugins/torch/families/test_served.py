@@ -16,8 +16,6 @@ from starlette.testclient import TestClient
 
 from mintact_platform.errors import ConfigurationError
 
-# float32 carries a value around -6 with steps of 5e-7
-TOLERANCE = {"atol": 2e-6, "rtol": 0}
 SIZES = ((56, 56), (84, 28), (28, 112))
 
 
@@ -40,7 +38,7 @@ class Conversation:
         self.ids += self.text(7)
 
 
-async def play(engine, ask, model, conversation, temperature):
+async def play(engine, ask, model, conversation, temperature, near):
     """Two turns; returns cached, prompt and compared tokens of each."""
     seen = []
     for turn in range(2):
@@ -60,7 +58,7 @@ async def play(engine, ask, model, conversation, temperature):
             output, pairs = output[:-1], pairs[:-1]
         conversation.ids = conversation.ids + output
         expected = model.logprobs(conversation.ids, conversation.images, len(output), temperature)
-        np.testing.assert_allclose([pair[0] for pair in pairs], expected, **TOLERANCE)
+        near([pair[0] for pair in pairs], expected, temperature=temperature)
         meta = reply["meta_info"]
         seen.append((meta["cached_tokens"], meta["prompt_tokens"], len(output)))
     return seen
@@ -70,14 +68,14 @@ async def play(engine, ask, model, conversation, temperature):
     ("temperature", "limits"), [(1.0, {}), (0.7, {"forward_tokens": 16})], ids=["whole", "chunked"]
 )
 async def test_logprobs_are_the_stock_models_over_turns_images_and_reuse(
-    kind, open_engine, ask, stock, picture, temperature, limits
+    kind, open_engine, ask, stock, picture, temperature, limits, near
 ):
     model = stock(kind)
     async with open_engine(kind, **limits) as engine:
         placeholder = engine.policy.image_token_id
         conversations = [Conversation(seed, placeholder, picture) for seed in range(3)]
         turns = await asyncio.gather(
-            *(play(engine, ask, model, one, temperature) for one in conversations)
+            *(play(engine, ask, model, one, temperature, near) for one in conversations)
         )
     for (_, before, _), (cached, _, _) in turns:
         assert cached >= before, "the second turn reuses the first prompt"
@@ -85,7 +83,7 @@ async def test_logprobs_are_the_stock_models_over_turns_images_and_reuse(
 
 
 async def test_new_weights_from_a_directory_are_served(
-    kind, open_engine, ask, model_dir, stock, picture, tmp_path
+    kind, open_engine, ask, model_dir, stock, picture, tmp_path, near
 ):
     changed = Policy.load(model_dir(kind))
     with torch.no_grad():
@@ -95,7 +93,7 @@ async def test_new_weights_from_a_directory_are_served(
     async with open_engine(kind) as engine:
         await engine.load(str(tmp_path), "2", abort=False)
         conversation = Conversation(0, engine.policy.image_token_id, picture)
-        await play(engine, ask, stock(kind, tmp_path), conversation, 1.0)
+        await play(engine, ask, stock(kind, tmp_path), conversation, 1.0, near)
 
 
 async def test_an_image_for_a_text_model_is_refused_in_plain_words(open_engine, ask, picture):

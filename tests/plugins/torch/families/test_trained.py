@@ -58,7 +58,7 @@ def recorded(trainer, tmp_path, picture, seed):
 
 
 def test_a_step_moves_every_part_and_its_export_scores_alike(
-    kind, trainer, stock, picture, tmp_path
+    kind, trainer, stock, picture, tmp_path, near
 ):
     rows = [recorded(trainer, tmp_path, picture, seed) for seed in range(4)]
     before = {n: p.detach().clone() for n, p in trainer.policy.model.named_parameters()}
@@ -77,4 +77,4 @@ def test_a_step_moves_every_part_and_its_export_scores_alike(
     model = stock(kind, tmp_path / "exported")
     for path, ids, images in rows:
         (ours,) = trainer.score(path, temperature=0.7)["logprobs"]
-        np.testing.assert_allclose(ours, model.logprobs(ids, images, 5, 0.7), atol=2e-6, rtol=0)
+        near(ours, model.logprobs(ids, images, 5, 0.7), temperature=0.7)
