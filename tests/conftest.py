@@ -1,9 +1,21 @@
-"""What tests want people to read, and which files begin.
+"""What tests want people to read, which files begin, and what all workers share.
 
 `record_property("note", …)` is printed when all is over.
 """
 
 from __future__ import annotations
+
+import fcntl
+import os
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# a commit is told the same every time, however busy the machine
+UNTIMED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("repeatable", derandomize=True, **UNTIMED)
+settings.register_profile("exploring", **UNTIMED)
+settings.load_profile("repeatable")
 
 FIRST = (
     "scheduler/test_kill.py",
@@ -24,3 +36,22 @@ def pytest_terminal_summary(terminalreporter):
     notes = [value for report in reports for key, value in report.user_properties if key == "note"]
     for note in sorted(notes):
         terminalreporter.write_line(note)
+
+
+@pytest.fixture(scope="session")
+def once(tmp_path_factory):
+    """`once(name, make)`: a folder that `make(folder)` fills, for the workers of a run together."""
+    own = tmp_path_factory.getbasetemp()
+    shared = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+    def made(name, make):
+        folder, done = shared / name, shared / f"{name}.done"
+        with (shared / f"{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not done.exists():
+                folder.mkdir()
+                make(folder)
+                done.touch()
+        return folder
+
+    return made
