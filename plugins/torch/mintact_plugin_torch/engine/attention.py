@@ -34,7 +34,7 @@ class Row(NamedTuple):
     tokens: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Run:
     """Neighbouring slots with one new token each, attended in one call.
 
@@ -52,6 +52,12 @@ class Run:
     tokens: slice
     offsets: Tensor | None
     mask: Tensor | None
+
+    def advance(self) -> None:
+        """Every row is one token further."""
+        self.length += 1
+        if self.mask is not None:
+            self.mask = F.pad(self.mask, (1, 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +119,13 @@ class Plan:
         if not parts:
             return query.flatten(1)
         return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+    def advance(self) -> None:
+        """Plan the next forward of the same rows; each has one token, in slots of this size."""
+        for run in self._runs:
+            run.advance()
+        if self._written is not None:
+            self._written += 1
 
     def _rows(self, keys: Tensor) -> Tensor:
         """Where the new keys go, `[T × K]` rows of a layer's slots; the same for all layers."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import groupby
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -12,14 +12,16 @@ from torch import Tensor
 
 from mintact_plugin_torch.engine.attention import Plan, Row, order
 from mintact_plugin_torch.engine.decoder import Attend, Decoder
-from mintact_plugin_torch.engine.images import ByteCache, RequestImage
+from mintact_plugin_torch.engine.encoder import Encoder, rows
+from mintact_plugin_torch.engine.images import RequestImage
 from mintact_plugin_torch.engine.request import Job
 from mintact_plugin_torch.engine.sampling import sample
 from mintact_plugin_torch.engine.slots import Slots
 from mintact_plugin_torch.policy import ImageFeatures, Policy
 
-_ENCODE_PATCHES = 16384
-"""Patches of one call of the vision tower."""
+_PACKED_TOKENS = 640
+"""Tokens of a forward, unless one row has more: what is computed of them stays in a core's cache,
+and of 2048 at once every token takes half as long again."""
 
 
 class Limits(NamedTuple):
@@ -59,6 +61,33 @@ class Work(NamedTuple):
         return Row(self.row.slot, self.row.start + self.row.tokens - 1, 1)
 
 
+@dataclass(slots=True)
+class Repeat:
+    """A forward of one-token rows that all sampled: where nobody comes or goes, the next is alike.
+
+    Attributes:
+        jobs: as the step was given them.
+        order: the same in slot order.
+        clock: of the slots.
+        plan: of the attention.
+        longest: tokens of the longest row.
+        ids: sampled, in slot order.
+        positions: of these ids, `[T]`; None until they are needed.
+    """
+
+    jobs: list[Job]
+    order: list[Job]
+    clock: int
+    plan: Plan
+    longest: int
+    ids: Tensor
+    positions: Tensor | None = None
+
+    def unless_ended(self) -> Repeat | None:
+        """None where a job ended: the next step differs, and nothing is to hold its images."""
+        return self if all(job.finish is None for job in self.order) else None
+
+
 class Runner:
     """The model with its cache slots and image features.
 
@@ -86,12 +115,13 @@ class Runner:
             device=self._device,
             reuse=not deterministic,
         )
-        self._features: ByteCache[str, ImageFeatures] = ByteCache(limits.feature_bytes)
+        self._encoder = Encoder(policy, limits.feature_bytes, alone=deterministic)
+        self._last: Repeat | None = None
 
     def forget(self) -> None:
         """Empty idle slots and image features: the weights changed."""
         self.slots.empty()
-        self._features.clear()
+        self._encoder.clear()
 
     @torch.inference_mode()
     def step(self, jobs: Sequence[Job], version: str) -> None:
@@ -101,15 +131,49 @@ class Runner:
             jobs: running ones.
             version: of the weights, noted on what is sampled.
         """
+        last, self._last = self._last, None
+        if last is not None and self._repeats(last, jobs):
+            self._repeat(last, version)
+            self._last = last.unless_ended()
+            return
         work = self._plan(jobs)
-        batches = [[item] for item in work] if self.deterministic else [work]
+        batches = [[item] for item in work] if self.deterministic else self._packed(work)
+        if len(batches) > 1 and not self.deterministic:
+            # what several of them need is encoded in as few calls as ever
+            self._encoder.features([image for *_, image in self._placed(work)])
         for batch in batches:
             sampled = sorted((item for item in batch if item.samples), key=_slot)
-            hidden = self._forward(batch, sampled)
+            hidden, plan = self._forward(batch, sampled)
             for item in batch:
                 self.slots.advance(item.row.slot, item.row.tokens)
             if sampled:
-                self._sample([item.job for item in sampled], hidden, version)
+                order = [item.job for item in sampled]
+                ids = self._sample(order, hidden, version)
+                if len(order) == len(jobs) and batch[-1].row.tokens == 1:
+                    longest = max(item.row.start for item in batch) + 1
+                    last = Repeat(list(jobs), order, self.slots.clock, plan, longest, ids)
+                    self._last = last.unless_ended()
+
+    def _repeats(self, last: Repeat, jobs: Sequence[Job]) -> bool:
+        """Whether this step is the last one again, each row one token further."""
+        return (
+            last.clock == self.slots.clock
+            and last.longest < self.slots.capacity
+            and last.jobs == jobs
+        )
+
+    def _repeat(self, last: Repeat, version: str) -> None:
+        last.plan.advance()
+        last.longest += 1
+        if last.positions is None:
+            places = [job.prompt.positions[0, job.total - 1] for job in last.order]
+            last.positions = self._tensor(np.array(places))
+        attend = self._attend(last.plan, last.plan)
+        hidden = self.decoder.forward(self.decoder.embed(last.ids), last.positions, attend)
+        last.positions += 1
+        for job in last.order:
+            self.slots.advance(job.slot, 1)
+        last.ids = self._sample(last.order, hidden, version)
 
     def _plan(self, jobs: Sequence[Job]) -> list[Work]:
         """What each job computes now: those that decode first, then prompts as far as it goes."""
@@ -127,8 +191,20 @@ class Runner:
                 budget -= tokens
         return sorted(work, key=lambda item: order(item.row))
 
-    def _forward(self, batch: Sequence[Work], sampled: Sequence[Work]) -> Tensor:
-        """Hidden states `[n, H]` of the last token of each work that samples."""
+    def _packed(self, work: Sequence[Work]) -> list[list[Work]]:
+        """Cut the work of a step, one-token rows first, into forwards."""
+        batches: list[list[Work]] = []
+        room = 0
+        for item in work:
+            if item.row.tokens > room:
+                batches.append([])
+                room = _PACKED_TOKENS
+            batches[-1].append(item)
+            room -= item.row.tokens
+        return batches
+
+    def _forward(self, batch: Sequence[Work], sampled: Sequence[Work]) -> tuple[Tensor, Plan]:
+        """Hidden states `[n, H]` of the last token of each work that samples; how it attended."""
         slices = [
             (item.job.prompt, slice(item.row.start, item.row.start + item.row.tokens))
             for item in batch
@@ -138,33 +214,39 @@ class Runner:
             np.concatenate([prompt.positions[:, part] for prompt, part in slices], axis=1)
         )
         self.slots.fit(max(item.row.start + item.row.tokens for item in batch))
-        attend, kept = self._attention(batch, sampled)
+        plan, ends, kept = self._attention(batch, sampled)
+        attend = self._attend(plan, ends)
         states = self.decoder.embed(ids)
         images = self._images(batch)
         if images is None:
-            return self.decoder.forward(states, positions, attend, kept=kept)
+            return self.decoder.forward(states, positions, attend, kept=kept), plan
         tokens, features = images
         states[tokens] = features.tokens
-        return self.decoder.forward(states, positions, attend, tokens, features.deepstack, kept)
+        deepstack = features.deepstack
+        return self.decoder.forward(states, positions, attend, tokens, deepstack, kept), plan
 
     def _attention(
         self, batch: Sequence[Work], sampled: Sequence[Work]
-    ) -> tuple[Attend, Tensor | None]:
-        """How a forward attends, and the packed tokens that its last layer is asked for."""
-        plan = ends = Plan([item.row for item in batch], self._dtype, self._device)
-        keys, values = self.slots.keys, self.slots.values
-        kept, last = None, self.decoder.layers - 1
-        if len(sampled) < len(batch) or batch[-1].row.tokens > 1:
-            packed = np.cumsum([item.row.tokens for item in batch]) - 1
-            places = {item.row.slot: place for item, place in zip(batch, packed, strict=True)}
-            kept = self._tensor(np.array([places[item.row.slot] for item in sampled], dtype=int))
-            ends = Plan([item.end for item in sampled], self._dtype, self._device)
+    ) -> tuple[Plan, Plan, Tensor | None]:
+        """How a forward attends, and how the tokens that its last layer is asked for do."""
+        plan = Plan([item.row for item in batch], self._dtype, self._device)
+        if len(sampled) == len(batch) and batch[-1].row.tokens == 1:
+            return plan, plan, None
+        packed = np.cumsum([item.row.tokens for item in batch]) - 1
+        places = {item.row.slot: place for item, place in zip(batch, packed, strict=True)}
+        kept = self._tensor(np.array([places[item.row.slot] for item in sampled], dtype=int))
+        ends = Plan([item.end for item in sampled], self._dtype, self._device)
+        return plan, ends, kept
+
+    def _attend(self, plan: Plan, ends: Plan) -> Attend:
+        """Attention of one plan, of the other one in the last layer."""
+        keys, values, last = self.slots.keys, self.slots.values, self.decoder.layers - 1
 
         def attend(layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
             plan.write(key, value, keys[layer], values[layer])
             return (ends if layer == last else plan).attend(query, keys[layer], values[layer])
 
-        return attend, kept
+        return attend
 
     def _positions(self, positions: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> Tensor:
         """`[T]` where the three positions of every token are equal, else `[3, T]`."""
@@ -173,6 +255,16 @@ class Runner:
 
     def _images(self, batch: Sequence[Work]) -> tuple[Tensor, ImageFeatures] | None:
         """Packed indices of the image tokens of a batch, and what stands there."""
+        places = self._placed(batch)
+        if not places:
+            return None
+        encoded = self._encoder.features([image for *_, image in places])
+        parts = [rows(encoded[image.digest], a, b) for _, a, b, image in places]
+        indices = np.concatenate([np.arange(at, at + b - a) for at, a, b, _ in places])
+        return self._tensor(indices), ImageFeatures.join(parts)
+
+    def _placed(self, batch: Sequence[Work]) -> list[tuple[int, int, int, RequestImage]]:
+        """Images in a batch: packed index, and which of its tokens `[a, b)` stand there."""
         places: list[tuple[int, int, int, RequestImage]] = []
         packed = 0
         for item in batch:
@@ -182,47 +274,10 @@ class Runner:
                 if a < b:
                     places.append((packed + a - first, a - start, b - start, image))
             packed += item.row.tokens
-        if not places:
-            return None
-        encoded = self._encode([image for *_, image in places])
-        parts = [_rows(encoded[image.digest], a, b) for _, a, b, image in places]
-        indices = np.concatenate([np.arange(at, at + b - a) for at, a, b, _ in places])
-        return self._tensor(indices), ImageFeatures.join(parts)
+        return places
 
-    def _encode(self, images: Sequence[RequestImage]) -> dict[str, ImageFeatures]:
-        """Features by digest; the unknown ones are computed in few calls, by size."""
-        known: dict[str, ImageFeatures] = {}
-        missing: dict[str, RequestImage] = {}
-        for image in images:
-            features = self._features.get(image.digest)
-            if features is None:
-                missing[image.digest] = image
-            else:
-                known[image.digest] = features
-        wanted = sorted(missing.values(), key=_size)
-        for _, same in groupby(wanted, key=_size):
-            for chunk in self._chunks(list(same)):
-                known.update(self._encode_chunk(chunk))
-        return known
-
-    def _chunks(self, images: list[RequestImage]) -> list[list[RequestImage]]:
-        patches = self.policy.layout.patches(images[0].width, images[0].height)
-        step = 1 if self.deterministic else max(1, _ENCODE_PATCHES // patches)
-        return [images[i : i + step] for i in range(0, len(images), step)]
-
-    def _encode_chunk(self, images: list[RequestImage]) -> dict[str, ImageFeatures]:
-        cut = [image.patches() for image in images]
-        features = self.policy.encode(cut)
-        counts = [len(features.tokens) // len(images)] * len(images)
-        encoded = {}
-        for image, part in zip(images, features.split(counts), strict=True):
-            owned = _rows(part, 0, counts[0], copy=True)
-            size = sum(tensor.nbytes for tensor in (owned.tokens, *owned.deepstack))
-            self._features.put(image.digest, owned, size)
-            encoded[image.digest] = owned
-        return encoded
-
-    def _sample(self, jobs: Sequence[Job], hidden: Tensor, version: str) -> None:
+    def _sample(self, jobs: Sequence[Job], hidden: Tensor, version: str) -> Tensor:
+        """Sample a token for each job; their ids."""
         sampled = sample(
             self.decoder.logits(hidden),
             self._tensor(np.array([job.temperature for job in jobs], dtype=np.float32)),
@@ -231,6 +286,7 @@ class Runner:
         drawn = zip(jobs, sampled.ids.tolist(), sampled.logprobs.tolist(), strict=True)
         for job, token, logprob in drawn:
             job.append(token, logprob, version)
+        return sampled.ids
 
     def _tensor(self, array: np.ndarray[tuple[int, ...], np.dtype[np.generic]]) -> Tensor:
         return torch.from_numpy(array).to(self._device)
@@ -242,13 +298,3 @@ def _slot(item: Work) -> int:
 
 def _tokens(missing: tuple[int, Job]) -> int:
     return missing[0]
-
-
-def _size(image: RequestImage) -> tuple[int, int]:
-    return image.width, image.height
-
-
-def _rows(features: ImageFeatures, first: int, last: int, *, copy: bool = False) -> ImageFeatures:
-    parts = [tensor[first:last] for tensor in (features.tokens, *features.deepstack)]
-    tokens, *deepstack = [part.clone() for part in parts] if copy else parts
-    return ImageFeatures(tokens, tuple(deepstack))

@@ -49,6 +49,10 @@ def common_prefix(a: Keys, b: Keys) -> int:
     return first if differ[first] else length
 
 
+def _same_at(a: Keys, b: Keys, place: int) -> bool:
+    return place < len(a) and place < len(b) and bool(a[place] == b[place])
+
+
 class Slots:
     """A fixed number of slots in one allocation a layer.
 
@@ -103,6 +107,11 @@ class Slots:
     def busy(self) -> int:
         """Slots that requests hold."""
         return sum(self._busy)
+
+    @property
+    def clock(self) -> int:
+        """Moves whenever a slot is given or taken back."""
+        return self._clock
 
     @property
     def held_tokens(self) -> int:
@@ -188,6 +197,12 @@ class Slots:
         # the last prompt token is always computed: its logits are what is sampled from
         wanted = keys[:-1]
         for slot, content in enumerate(self._content):
+            # longer than the longest so far only with an equal key at its end
+            if not (
+                _same_at(content, wanted, promised)
+                or (self.lengths[slot] > present and _same_at(content, wanted, present))
+            ):
+                continue
             shared = common_prefix(content, wanted)
             promised = max(promised, shared)
             computed = min(shared, self.lengths[slot])

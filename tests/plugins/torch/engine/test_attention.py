@@ -53,3 +53,29 @@ def test_packed_rows_attend_to_their_own_slot_and_past_only(rows, heads, seed):
         end = start + tokens
         seen = keys[slot, :, :end].transpose(0, 1), values[slot, :, :end].transpose(0, 1)
         np.testing.assert_allclose(output[new], _naive(query[new], *seen), atol=1e-5)
+
+
+@settings(deadline=None, max_examples=40)
+@given(batches(), st.sampled_from([2, 6]), st.integers(0, 1 << 30))
+def test_a_plan_moved_on_is_the_plan_of_the_next_tokens(rows, heads, seed):
+    rows = sorted((Row(slot, min(start, CONTEXT - 3), 1) for slot, start, _ in rows), key=order)
+    torch.manual_seed(seed)
+    slots = torch.randn(2, SLOTS, KEY_HEADS, CONTEXT, SIZE)
+    moved = Plan(rows, torch.float32, torch.device("cpu"))
+    for step in range(3):
+        now = Plan(
+            [row._replace(start=row.start + step) for row in rows],
+            torch.float32,
+            torch.device("cpu"),
+        )
+        query = torch.randn(len(rows), heads, SIZE)
+        key, value = torch.randn(2, len(rows), KEY_HEADS, SIZE)
+        written = []
+        for plan in (now, moved):
+            keys, values = slots.clone()
+            plan.write(key, value, keys, values)
+            written.append((keys, values, plan.attend(query, keys, values)))
+        for expected, tensor in zip(*written, strict=True):
+            torch.testing.assert_close(tensor, expected, atol=1e-6, rtol=1e-6)
+        slots = torch.stack(written[0][:2])
+        moved.advance()

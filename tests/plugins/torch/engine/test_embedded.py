@@ -54,8 +54,8 @@ async def engine(tiny_model_dir, tmp_path_factory):
     assert (spec.run_directory / "logs" / "engine.log").is_file()
 
 
-def _request(rid, ids=range(30, 60), images=(), tokens=8, seed=0):
-    sampling = Sampling(1.0, tokens, (), seed)
+def _request(rid, ids=range(30, 60), images=(), tokens=8, seed=0, stops=()):
+    sampling = Sampling(1.0, tokens, stops, seed)
     return GenerateRequest(rid, np.array(ids, dtype=np.int32), list(images), sampling)
 
 
@@ -73,14 +73,13 @@ async def test_generates_with_images_by_path_and_knows_its_version(
     assert generation.prompt_tokens == 34
     assert (len(generation.ids), generation.ids.dtype) == (8, np.int32)
     assert generation.logprobs.dtype == np.float32
-    assert set(generation.versions.tolist()) == {1}
+    assert set(generation.versions.tolist()) == {engine._weights.version}
     assert generation.finish in ("length", "stop")
     assert await engine.healthy()
 
 
 async def test_cancelling_frees_the_slot(engine):
-    asked = asyncio.create_task(engine.generate(_request("b", tokens=990)))
-    await _until_running(engine, 1)
+    asked = await _under_way(engine, "b")
     asked.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asked
@@ -108,21 +107,56 @@ async def test_a_caller_that_goes_away_frees_the_slot(engine, stream):
 
 
 async def _until_running(engine, requests):
-    async with httpx.AsyncClient(trust_env=False) as client:
-        while True:
-            loads = (await client.get(engine._child.ready["url"] + "/v1/loads")).json()["loads"]
-            if loads[0]["num_running_reqs"] == requests:
-                return
-            await asyncio.sleep(0.01)
+    while (await _loads(engine))["num_running_reqs"] != requests:
+        await asyncio.sleep(0.01)
+
+
+async def _loads(engine):
+    async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
+        return (await client.get(engine._child.ready["url"] + "/v1/loads")).json()["loads"][0]
+
+
+async def _under_way(engine, name):
+    """A generation that goes on; an untrained model may end its turn before anyone looks."""
+    for seed in range(32):
+        request = _request(f"{name}{seed}", tokens=990, seed=seed)
+        asked = asyncio.create_task(engine.generate(request))
+        if await _is_sampled(engine, asked):
+            return asked
+    pytest.fail("every turn ended before it was seen")
+
+
+async def _is_sampled(engine, asked):
+    """Wait until tokens come one after the other, or the generation ends; whether it goes on."""
+    seen = set()
+    # some of these values are the prompt's
+    while not asked.done() and len(seen) < 8:
+        seen.add((await _loads(engine))["num_used_tokens"])
+        await asyncio.sleep(0.001)
+    return not asked.done()
+
+
+async def _standing(engine, name):
+    """A generation whose server stands still in the middle of it."""
+    while True:
+        asked = await _under_way(engine, name)
+        os.kill(engine._child.process.pid, signal.SIGSTOP)
+        for _ in range(50):
+            # what it said before that arrives
+            await asyncio.sleep(0)
+        if not asked.done():
+            return asked
+        os.kill(engine._child.process.pid, signal.SIGCONT)
+        name += "+"
 
 
 async def test_a_refused_update_keeps_the_old_weights_and_generates_on(engine, tmp_path):
-    before = await engine.generate(_request("c"))
+    before, version = await engine.generate(_request("c")), engine._weights.version
     with pytest.raises(ModelServerError, match="no safetensors file"):
-        await engine.update(WeightsRef(tmp_path, 9))
+        await engine.update(WeightsRef(tmp_path, 99))
     again = await engine.generate(_request("d"))
     assert again.ids.tolist() == before.ids.tolist()
-    assert set(again.versions.tolist()) == {1}
+    assert set(again.versions.tolist()) == {version}
 
 
 async def test_an_update_is_served_and_survives_a_dead_child(engine, next_weights):
@@ -130,8 +164,7 @@ async def test_an_update_is_served_and_survives_a_dead_child(engine, next_weight
     updated = await engine.generate(_request("e"))
     assert set(updated.versions.tolist()) == {2}
     child = engine._child
-    asked = asyncio.create_task(engine.generate(_request("f", tokens=990)))
-    await _until_running(engine, 1)
+    asked = await _standing(engine, "f")
     os.kill(child.process.pid, signal.SIGKILL)
     with pytest.raises(ModelServerError) as caught:
         await asked
@@ -151,13 +184,13 @@ async def test_a_push_in_the_middle_of_a_response_shows_in_its_tokens_versions(
     if old.path == tiny_model_dir:
         new = WeightsRef(next_weights.path, new.version)
     gate = Gate(engine)
-    prompt = list(range(30, 60))
-    for seed in range(8):
-        # an untrained model may end its turn before the push comes
-        asked = asyncio.create_task(gate.generate(_request(f"{mode}{seed}", tokens=900, seed=seed)))
-        while not gate.in_flight:
-            await asyncio.sleep(0.001)
-        await asyncio.sleep(0.05)
+    prompt, pad = list(range(30, 60)), Policy.load(old.path).image_token_id
+    for seed in range(32):
+        # an untrained model may end its turn before the push comes, or stand for an image that
+        # is none: no part of a prompt after a cut
+        request = _request(f"{mode}{seed}", tokens=900, seed=seed, stops=(pad,))
+        asked = asyncio.create_task(gate.generate(request))
+        await _is_sampled(engine, asked)
         await gate.update(new, mode=mode, deadline=60)
         generation = await asked
         versions = generation.versions.tolist()

@@ -99,6 +99,31 @@ async def test_a_group_shares_its_prompt_and_is_scored_as_if_alone(
         np.testing.assert_allclose(_logprobs(reply), expected, **TOLERANCE)
 
 
+async def test_long_prompts_at_once_take_several_forwards_and_their_slots_grow(
+    open_engine, ask, recompute, picture, inline
+):
+    rng = np.random.default_rng(0)
+    async with open_engine() as engine:
+        placeholder = engine.policy.image_token_id
+        images = [picture(seed, 64, 64) for seed in range(4)]
+        prompts = [
+            [*rng.integers(30, 200, 350).tolist(), placeholder, *rng.integers(30, 200, 130 + k)]
+            for k in range(4)
+        ]
+        prompts = [[int(token) for token in ids] for ids in prompts]
+        # the first slots have room for 512 tokens: they grow while the same four rows decode
+        calls = [
+            ask(engine, ids, [inline(image)], stop_token_ids=[placeholder], max_new_tokens=48)
+            for ids, image in zip(prompts, images, strict=True)
+        ]
+        replies = await asyncio.gather(*calls)
+        assert engine.scheduler.runner.slots.capacity > 512
+    for ids, image, reply in zip(prompts, images, replies, strict=True):
+        last = len(reply["output_ids"])
+        expected = recompute(ids + reply["output_ids"], [image], [350], last=last)
+        np.testing.assert_allclose(_logprobs(reply), expected, **TOLERANCE)
+
+
 async def test_a_batch_samples_what_each_request_samples_alone(open_engine, ask):
     prompts = [list(range(30, 40 + 7 * k)) for k in range(8)]
 
