@@ -18,6 +18,7 @@ from pydantic import (
 )
 
 from mintact_platform.errors import ConfigurationError, near_match, shown
+from mintact_platform.overrides import apply_overrides
 from mintact_platform.registry.numbers import plain_numbers
 from mintact_platform.registry.settings import (
     DomainName,
@@ -336,12 +337,7 @@ def read(path: Path, overrides: Sequence[str] = (), *, what: str = "run file") -
         raise ConfigurationError(f"not valid TOML: {error}", where=str(path)) from None
     except OSError as error:
         raise ConfigurationError(f"cannot be read: {error.strerror}", where=str(path)) from None
-    known = set(_tables(values, "domains"))
-    # a plugin's name first: its parameters are those that come with it
-    for override in sorted(overrides, key=lambda text: not _key_of(text).endswith(".name")):
-        apply_override(values, override)
-    for override in overrides:
-        _refuse_new_domain(values, known, override)
+    apply_overrides(values, overrides)
     return values
 
 
@@ -360,55 +356,6 @@ def parse(values: Mapping[str, Any], *, where: str = "run file") -> RunConfig:
 def dump(config: RunConfig) -> str:
     """The merged configuration as TOML, keys without a value left out."""
     return _toml(config.model_dump(mode="json", exclude_none=True))
-
-
-def apply_override(values: dict[str, Any], override: str) -> None:
-    """Put one `key=value` into values that were read from TOML.
-
-    Another `name` of a plugin leaves the parameters of the one before behind.
-    """
-    key, separator, text = override.partition("=")
-    if not separator or not key:
-        raise ConfigurationError(
-            f"cannot read {override!r}",
-            where="override",
-            next="write key=value, e.g. trainer.lr=1e-5",
-        )
-    try:
-        value = tomllib.loads(f"value = {text}")["value"]
-    except (ValueError, RecursionError):
-        value = text
-    *parents, last = key.strip().split(".")
-    target = values
-    for part in parents:
-        target = target.setdefault(part, {})
-        if not isinstance(target, dict):
-            raise ConfigurationError(f"{part!r} holds a value, not a section", where=override)
-    if last == "name" and "params" in target and target.get("name") != value:
-        del target["params"]
-    target[last] = value
-
-
-def _key_of(override: str) -> str:
-    return override.partition("=")[0].strip()
-
-
-def _tables(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    section = values.get(name)
-    return section if isinstance(section, Mapping) else {}
-
-
-def _refuse_new_domain(values: Mapping[str, Any], known: set[str], override: str) -> None:
-    """An override may describe a whole domain, but not a detail of one that there is not."""
-    section, _, rest = _key_of(override).partition(".")
-    domain = rest.partition(".")[0]
-    if section != "domains" or not domain or domain in known:
-        return
-    added = _tables(values, "domains").get(domain)
-    if isinstance(added, Mapping) and "environment" not in added:
-        raise ConfigurationError(
-            f"no domain {domain!r}", where=override, next=near_match(domain, sorted(known))
-        )
 
 
 def first_mistake(

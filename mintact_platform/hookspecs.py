@@ -95,7 +95,10 @@ def register_rollout_engines() -> Targets:
 
 @hookspec
 def register_trainers() -> Targets:
-    """A `Trainer`; it runs in its own process (`training/worker.py`)."""
+    """A `Trainer`; it runs in its own process (`training/worker.py`).
+
+    What `sft.params` may hold is declared with `training.trainer.supervised_params`.
+    """
 
 
 @hookspec

@@ -19,7 +19,6 @@ settings.load_profile("repeatable")
 
 FIRST = (
     "scheduler/test_kill.py",
-    "scheduler/test_bad_input.py",
     "scheduler/simulation/test_soak.py",
     "docs/test_code_blocks.py",
     "play/test_page.py",

@@ -8,6 +8,7 @@ from typing import Any
 from mintact_platform.config import JudgePlugin
 from mintact_platform.errors import ConfigurationError
 from mintact_platform.judging.rate import RateLimit
+from mintact_platform.judging.recognised import WANTED, why_no_judge
 from mintact_platform.judging.runner import JudgeRunner
 from mintact_platform.registry import parameters
 from mintact_platform.registry.names import Registry
@@ -32,16 +33,13 @@ def judge_named(
 
 
 def check_judge(runner: JudgeRunner) -> None:
-    """Refuse what is called a judge and cannot be called as one, as far as its signature tells.
+    """Refuse what is called a judge and is none, as far as its signature tells.
 
     Raises:
-        ConfigurationError: naming it, and how a judge is called.
+        ConfigurationError: naming it, why it is none, and what a judge is.
     """
-    if not runner.takes_a_rollout():
-        raise ConfigurationError(
-            f"judge {runner.name!r} cannot be called with (task, trajectory)",
-            next="its parameters are keyword-only: def judge(task, trajectory, *, strict=True)",
-        )
+    if why := why_no_judge(runner.function):
+        raise ConfigurationError(f"judge {runner.name!r} {why}", next=WANTED)
 
 
 def runner_of(choice: JudgePlugin, *, deadline: float, registry: Registry) -> JudgeRunner:

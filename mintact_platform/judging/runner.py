@@ -26,7 +26,6 @@ from mintact_platform.judging.threads import Threads
 from mintact_platform.records.task import Task
 from mintact_platform.records.verdict import Verdict
 from mintact_platform.registry.parameters import made
-from mintact_platform.registry.signatures import takes
 
 _GRACE = 1.0
 _REASON = 2000
@@ -84,9 +83,10 @@ class JudgeRunner:
     async def __aexit__(self, *_: object) -> None:
         await self.close()
 
-    def takes_a_rollout(self) -> bool:
-        """Whether the judge can be called as one, as far as its signature tells."""
-        return takes(self._method("judge"), 2)
+    @property
+    def function(self) -> Callable[..., Any]:
+        """What is called with a task and a trajectory."""
+        return self._method("judge")
 
     async def open(self) -> None:
         """Open the judge if it has something to open; done by the first judgement otherwise.

@@ -20,7 +20,7 @@ from mintact_platform.errors import ConfigurationError, PluginError
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
-_exit, _monotonic = os._exit, time.monotonic
+_exit = os._exit
 _here = threading.local()
 _unlimited = threading.Event()
 
@@ -39,6 +39,8 @@ _STREAMS = ("standard input", "standard output", "standard error")
 _IMPORTS = threading.Lock()
 _TURN = 20.0
 """Seconds after which an import no longer waits for that of another thread, which may hang."""
+_TICK = 0.1
+"""Seconds between two looks at what is still being imported."""
 _ENDING = 0.2
 """Seconds a thread that was told to end is waited for."""
 
@@ -172,13 +174,17 @@ class Airlock:
                     _end(thread)
 
     def _wait(self, batch: _Batch[Any]) -> int | None:
-        """The index of a piece that takes too long, None when all are done."""
-        left, modules = self.seconds, len(sys.modules)
-        while not batch.done.wait(left):
-            index, began = batch.now
-            left = began + self.seconds - _monotonic()
-            if left <= 0 and self._patient and len(sys.modules) > modules:
-                left, modules = self.seconds, len(sys.modules)
+        """The index of a piece that takes too long, None when all are done.
+
+        Time in which the whole process stood still is nobody's: each look counts as one tick.
+        """
+        tick = min(_TICK, self.seconds)
+        looked_at, left, modules = -1, 0.0, 0
+        while not batch.done.wait(tick):
+            left -= tick
+            index, loaded = batch.now, len(sys.modules)
+            if index != looked_at or (self._patient and loaded > modules):
+                looked_at, left, modules = index, self.seconds, loaded
             if left <= 0:
                 return index
         return None
@@ -195,13 +201,13 @@ class _Batch(Generic[T]):
     ) -> None:
         self._pieces = pieces
         self.outcomes = list(outcomes)
-        self.now = first, _monotonic()
+        self.now = first
         self.done = threading.Event()
         self._left_behind = False
 
     def run(self) -> None:
-        for index in range(self.now[0], len(self._pieces)):
-            self.now = index, _monotonic()
+        for index in range(self.now, len(self._pieces)):
+            self.now = index
             outcome = _attempt(self._pieces[index])
             if self._left_behind:
                 return

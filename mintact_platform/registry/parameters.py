@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from annotated_types import Interval
 from pydantic import BaseModel, ConfigDict, ValidationError, create_model
 
 from mintact_platform.errors import ConfigurationError, MintactError, PluginError, near_match, shown
@@ -61,14 +62,14 @@ def check(target: Callable[..., Any], params: Mapping[str, Any], *, where: str) 
 def check_schema(schema: Mapping[str, Any], params: Mapping[str, Any], *, where: str) -> None:
     """Check parameters of a target that is not installed here by their JSON schema.
 
-    Names and simple types are checked here, the rest where the target is.
+    Names, simple types and ranges of numbers are checked here, the rest where the target is.
 
     Raises:
         ConfigurationError: naming `where`, the parameter, and what is accepted.
     """
     required = schema.get("required", ())
     fields: dict[str, Any] = {
-        name: (_SIMPLE.get(described.get("type"), Any), ... if name in required else None)
+        name: (_simple(described), ... if name in required else None)
         for name, described in schema.get("properties", {}).items()
     }
     extra: Literal["allow", "forbid"] = "allow"
@@ -79,6 +80,14 @@ def check_schema(schema: Mapping[str, Any], params: Mapping[str, Any], *, where:
     _checked(model, params, where)
 
 
+def _simple(described: Mapping[str, Any]) -> Any:
+    kind = _SIMPLE.get(described.get("type"), Any)
+    found = {short: described.get(name) for short, name in _BOUNDS.items()}
+    bounds: Any = {short: one for short, one in found.items() if isinstance(one, (int, float))}
+    return Annotated[kind, Interval(**bounds)] if kind in (int, float) else kind
+
+
+_BOUNDS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}
 _SIMPLE: Mapping[Any, Any] = {"string": str, "integer": int, "number": float, "boolean": bool}
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from mintact_platform.actions.described import described_space
 from mintact_platform.actions.space import ActionSpace
 from mintact_platform.config import DomainSection, Plugin
+from mintact_platform.environments.client.address import address_of
 from mintact_platform.environments.client.lookup import described_at
 from mintact_platform.environments.worker.describing import check_interpreter, described_by
 from mintact_platform.errors import ConfigurationError, PluginError, PluginNotFound, about
@@ -76,16 +77,18 @@ def _environment(
         _check_servers(section, where)
         return _installed(target, section, where)
     described = _described(section, where, deadline)
-    schema = described.get("parameters") or {}
+    schema, refused = described.get("parameters") or {}, described.get("refused")
     parameters.check_schema(schema, section.params, where=f"{where}.params")
+    if refused is not None:
+        raise ConfigurationError(refused["what"], where=f"{where}.params", next=refused["next"])
     return described
 
 
 def _check_servers(section: DomainSection, where: str) -> None:
     """Refuse servers that no request can be sent to; whether they answer is seen at the start."""
     for url in section.servers:
-        scheme, _, rest = url.partition("://")
-        if scheme not in ("http", "https") or not rest.strip("/"):
+        scheme, _, rest = address_of(url).partition("://")
+        if scheme not in ("http", "https") or not rest:
             raise ConfigurationError(
                 f"{url!r} is no address", where=f"{where}.servers", next="write http://host:port"
             )
@@ -128,7 +131,8 @@ def _installed(target: Any, section: DomainSection, where: str) -> Mapping[str, 
 def _described(section: DomainSection, where: str, deadline: float) -> Mapping[str, Any]:
     if not section.servers:
         with about(f"{where}.{'environment' if section.python is None else 'python'}"):
-            return described_by(section.python or sys.executable, section.environment, deadline)
+            python = section.python or sys.executable
+            return described_by(python, section.environment, deadline, section.params)
     with about(f"{where}.servers"):
         return described_at(
             section.servers,

@@ -22,6 +22,7 @@ from pydantic import ValidationError
 from mintact_platform import config as configuration
 from mintact_platform.config import ObjectiveSection, RunConfig
 from mintact_platform.errors import ConfigurationError, first_cause
+from mintact_platform.overrides import apply_overrides
 from mintact_platform.registry.names import Registry
 from mintact_platform.scheduler.rows import rows_of
 from mintact_platform.scheduler.runtime import mark, trainer_spec
@@ -113,8 +114,7 @@ def other_section(
         values = {k: v for k, v in values.items() if k not in PARTS} | {"preset": preset}
     if objective is not None:
         values = {k: v for k, v in values.items() if k != "params"} | {"objective": objective}
-    for override in overrides:
-        configuration.apply_override(values, override.removeprefix("objective."))
+    apply_overrides(values, [override.removeprefix("objective.") for override in overrides])
     try:
         return ObjectiveSection.model_validate(values)
     except ValidationError as error:

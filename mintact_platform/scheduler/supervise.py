@@ -20,6 +20,7 @@ from mintact_platform.models.protocol import WeightsRef
 from mintact_platform.registry import parameters
 from mintact_platform.registry.names import Registry
 from mintact_platform.rollouts.heldout import HeldOut, held_out
+from mintact_platform.scheduler import targets
 from mintact_platform.scheduler.bindings import OFFERS
 from mintact_platform.scheduler.evaluate import held_out_tasks
 from mintact_platform.scheduler.plan import Plan, plan
@@ -41,6 +42,7 @@ async def supervise(config: RunConfig, *, runs: Path, registry: Registry, displa
         MintactError: bad input before anything is touched; a failure of the trainer later.
     """
     checked = plan(config, registry, domains=config.sft.gate is not None)
+    step_params = targets.supervised_params(registry, config)
     data = sources(config.sft.data, registry)
     for place, source in enumerate(data):
         # a generator checks nothing before it is asked for the first
@@ -58,7 +60,7 @@ async def supervise(config: RunConfig, *, runs: Path, registry: Registry, displa
     )
     try:
         directory.lock()
-        return await SupervisedStage(checked, directory, data, display).run()
+        return await SupervisedStage(checked, directory, data, step_params, display).run()
     finally:
         directory.close()
 
@@ -91,14 +93,20 @@ class SupervisedStage:
         checked: the plan.
         directory: locked by this process.
         data: where demonstrations come from.
+        params: of every step.
         display: told about progress.
     """
 
     def __init__(
-        self, checked: Plan, directory: RunDirectory, data: Sequence[Source], display: Display
+        self,
+        checked: Plan,
+        directory: RunDirectory,
+        data: Sequence[Source],
+        params: Mapping[str, Any],
+        display: Display,
     ) -> None:
         self.plan, self.config, self.directory = checked, checked.config, directory
-        self.data, self.display = data, display
+        self.data, self.params, self.display = data, params, display
         self.incarnation = directory.begin_incarnation()
         assert checked.chat is not None
         self.renderer = Renderer(checked.chat, checked.vision, self._space)
@@ -141,14 +149,13 @@ class SupervisedStage:
     async def _steps(self, trainer: TrainerProcess, first: int, last: int) -> None:
         """Train while the next batch is being rendered."""
         rendering = asyncio.create_task(asyncio.to_thread(self._render, first))
-        params = {"betas": list(self.config.sft.betas), **self.config.sft.params}
         try:
             for step in range(first, last + 1):
                 rows = await rendering
                 if step < last:
                     rendering = asyncio.create_task(asyncio.to_thread(self._render, step + 1))
                 report = await trainer.supervised(
-                    SupervisedRequest(step, rows, learning_rate(self.config, step), params),
+                    SupervisedRequest(step, rows, learning_rate(self.config, step), self.params),
                     deadline=self.config.deadlines.train,
                 )
                 await self.directory.database.write(

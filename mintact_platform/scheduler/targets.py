@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from mintact_platform.config import JudgePlugin, Plugin
+from mintact_platform.config import JudgePlugin, Plugin, RunConfig
 from mintact_platform.errors import ConfigurationError, PluginError, about
 from mintact_platform.judging.named import check_judge
 from mintact_platform.judging.runner import JudgeRunner
@@ -59,6 +59,21 @@ def trainer(registry: Registry, name: str, params: Mapping[str, Any]) -> Callabl
             next="parameters are keyword-only: def trainer(*, device: str = 'cpu')",
         )
     return factory
+
+
+def supervised_params(registry: Registry, config: RunConfig) -> dict[str, Any]:
+    """What every supervised step is asked with, checked where the trainer says what it takes.
+
+    Raises:
+        ConfigurationError: a wrong parameter.
+    """
+    params = {"betas": list(config.sft.betas), **config.sft.params}
+    trainer = config.trainer.name
+    step = getattr(registry.get("trainers", trainer), "supervised_params", None)
+    if step is not None:
+        with about("sft.params"):
+            parameters.check(step, params, where=named("trainers", trainer))
+    return params
 
 
 def judge(choice: JudgePlugin, registry: Registry, *, key: str) -> Callable[..., Any]:

@@ -5,9 +5,9 @@ A message holds ids and paths, never arrays. One call at a time, each with a dea
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +194,30 @@ class Trainer(Protocol):
     def close(self) -> None:
         """Free what it holds."""
         ...
+
+
+T = TypeVar("T", bound=Callable[..., Any])
+
+
+def supervised_params(step: Callable[..., None]) -> Callable[[T], T]:
+    """Declare of a trainer, class or factory, what `sft.params` may hold.
+
+    They are checked before a supervised stage begins; without it, by its first step.
+
+    Args:
+        step: its keyword-only arguments are what a supervised step takes, `betas` among them.
+
+    Example:
+        >>> def step(*, betas: tuple[float, float], label_smoothing: float = 0.0) -> None: ...
+        >>> @supervised_params(step)
+        ... class Smoothing: ...
+    """
+
+    def declare(target: T) -> T:
+        target.supervised_params = step  # type: ignore[attr-defined]
+        return target
+
+    return declare
 
 
 class ComparingTrainer(Trainer, Protocol):

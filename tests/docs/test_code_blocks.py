@@ -10,6 +10,7 @@ its own parser, what is installed or made has to exist. The commands of the stor
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import os
 import re
@@ -153,10 +154,16 @@ def python(words, workshop):
 
 def offered(command, flags, workshop):
     """The program exists, and its help names these flags."""
-    done = subprocess.run(command, cwd=workshop.directory, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr[-500:]
-    missing = [flag for flag in flags if flag not in done.stdout]
+    said = help_of(tuple(command), workshop.directory)
+    missing = [flag for flag in flags if flag not in said]
     assert not missing, f"{missing} are no flags of it"
+
+
+@functools.cache
+def help_of(command, directory):
+    done = subprocess.run(command, cwd=directory, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-500:]
+    return done.stdout
 
 
 class Workshop:

@@ -25,7 +25,7 @@ def descriptors():
 
 
 async def test_a_command_that_does_not_exist_leaks_nothing(tmp_path):
-    options = {"log": tmp_path / "log", "mark": "absent-child", "deadline": 10}
+    options = {"log": tmp_path / "log", "mark": f"absent-{os.getpid()}", "deadline": 10}
     with pytest.raises(FileNotFoundError):
         await processes.spawn(["/no/such/program"], {}, **options)
     before = descriptors()
@@ -35,12 +35,12 @@ async def test_a_command_that_does_not_exist_leaks_nothing(tmp_path):
 
 
 async def test_a_child_that_never_reads_its_specification_is_ended_at_its_deadline(tmp_path):
-    command = [sys.executable, "-c", "import time; time.sleep(1000)"]
+    command, mark = [sys.executable, "-c", "import time; time.sleep(1000)"], f"deaf-{os.getpid()}"
     with pytest.raises(MintactError, match="not ready in time"):
         await processes.spawn(
-            command, {"x": "y" * 2**20}, log=tmp_path / "log", mark="deaf-child", deadline=2
+            command, {"x": "y" * 2**20}, log=tmp_path / "log", mark=mark, deadline=2
         )
-    assert processes.marked("deaf-child") == []
+    assert processes.marked(mark) == []
 
 
 def test_who_is_killed_and_takes_long_to_die_is_waited_for(monkeypatch):

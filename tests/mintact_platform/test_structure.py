@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import subprocess
 import sys
 import tomllib
@@ -20,6 +21,7 @@ ROOMS = (
     "records",
     "hookspecs",
     "registry",
+    "overrides",
     "config",
     "trees",
     "processes",
@@ -54,6 +56,11 @@ def sources(*roots: Path) -> list[Path]:
     )
 
 
+@functools.cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def imports(tree: ast.AST) -> Iterator[str]:
     """Modules imported at run time; what stands under `if TYPE_CHECKING` is left out."""
     for node in ast.iter_child_nodes(tree):
@@ -79,14 +86,14 @@ def test_a_room_imports_only_from_rooms_before_it(path):
         return
     assert own in ROOMS, f"{own} has no floor; add it to architecture.md and to ROOMS"
     above = {*ROOMS[: ROOMS.index(own) + 1], *FREE}
-    for module in imports(ast.parse(path.read_text())):
+    for module in imports(parsed(path)):
         if module.startswith("mintact_platform.") and room(module) in {*ROOMS, *FREE}:
             assert room(module) in above, f"{path.name} imports {module}"
 
 
 def test_the_core_never_imports_a_plugin():
     for path in sources(CORE):
-        for module in imports(ast.parse(path.read_text())):
+        for module in imports(parsed(path)):
             top = module.split(".")[0]
             assert not top.startswith("mintact_") or top == "mintact_platform", f"{path}: {module}"
 
@@ -95,7 +102,7 @@ def test_plugins_import_no_private_name_of_the_core_and_no_other_plugin():
     for project in PLUGINS:
         (package,) = project.glob("mintact_*/__init__.py")
         for path in sources(package.parent):
-            for module in imports(ast.parse(path.read_text())):
+            for module in imports(parsed(path)):
                 parts = module.split(".")
                 if parts[0].startswith("mintact_"):
                     assert parts[0] in ("mintact_platform", package.parent.name), (
@@ -106,7 +113,7 @@ def test_plugins_import_no_private_name_of_the_core_and_no_other_plugin():
 
 @pytest.fixture(scope="module")
 def trees() -> dict[Path, ast.Module]:
-    return {path: ast.parse(path.read_text()) for path in sources(*PLUGINS, CORE)}
+    return {path: parsed(path) for path in sources(*PLUGINS, CORE)}
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +130,8 @@ def functions(trees) -> dict[str, int]:
 
 
 def test_no_file_has_more_than_500_lines(trees):
-    lengths = {path: path.read_text().count("\n") for path in trees}
+    files = [*trees, *sources(ROOT / "tests")]
+    lengths = {path: path.read_text().count("\n") for path in files}
     assert not {path: length for path, length in lengths.items() if length > 500}
 
 

@@ -60,19 +60,21 @@ def copy(project: Path, target: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def wheels(tmp_path_factory) -> tuple[Path, ...]:
-    folder = tmp_path_factory.mktemp("wheels")
+def wheels(once, tmp_path_factory) -> tuple[Path, ...]:
     sources = tmp_path_factory.mktemp("sources")
     third_party = [ROOT / "tests/third_party" / name for name in ("acme_counter", "acme_cispo")]
-    copies = [copy(p, sources / str(i)) for i, p in enumerate([*projects(), *third_party])]
-    _pip("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", folder, *copies)
-    return tuple(sorted(folder.glob("*.whl")))
+
+    def build(folder: Path) -> None:
+        copies = [copy(p, sources / str(i)) for i, p in enumerate([*projects(), *third_party])]
+        _pip("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", folder, *copies)
+
+    return tuple(sorted(once("wheels", build).glob("*.whl")))
 
 
 @pytest.fixture(scope="session")
-def installed(wheels, tmp_path_factory) -> Installed:
+def installed(wheels, once) -> Installed:
     """A fresh environment that the tests share and leave as it is."""
-    return _fresh(tmp_path_factory.mktemp("fresh") / "venv", wheels)
+    return Installed(once("fresh", lambda folder: _fresh(folder / "venv", wheels)) / "venv", wheels)
 
 
 @pytest.fixture(scope="module")

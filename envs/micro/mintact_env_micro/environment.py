@@ -10,12 +10,13 @@ from typing import Any, Generic, Literal, TypeVar
 import gymnasium
 
 from mintact_env_micro.desktop import DesktopState
-from mintact_env_micro.faults import SLOW_S, Fault, Faults, Scope, spoiled
+from mintact_env_micro.faults import SLOW_S, Fault, Faults, Scope, Steps, spoiled
 from mintact_env_micro.mobile import MobileState
-from mintact_env_micro.scene import SIZE, Layout, Screenshot
+from mintact_env_micro.scene import SIZE, Colours, Icons, Jitter, Layout, Screenshot
 from mintact_env_micro.tasks import MicroState, setting
 from mintact_env_micro.tools import ToolsState
 from mintact_platform.actions.space import Call
+from mintact_platform.environments.settings import Seconds, Share
 from mintact_platform.environments.spaces import CallSpace, ScreenSpace
 from mintact_platform.records.verdict import StateCheck
 
@@ -99,14 +100,14 @@ class Mobile(DrawnEnvironment[MobileState]):
     def __init__(
         self,
         *,
-        icons: int = 4,
-        colours: int = 6,
-        jitter: int = 3,
+        icons: Icons = 4,
+        colours: Colours = 6,
+        jitter: Jitter = 3,
         fault: Fault | None = None,
-        fault_rate: float = 1.0,
-        fault_after: int = 1,
+        fault_rate: Share = 1.0,
+        fault_after: Steps = 1,
         fault_scope: Scope = "task",
-        step_seconds: float = 0.0,
+        step_seconds: Seconds = 0.0,
     ) -> None:
         faults = Faults(fault, fault_rate, fault_after, fault_scope)
         super().__init__(Layout(icons, colours, jitter), faults, step_seconds)
@@ -121,14 +122,14 @@ class Desktop(DrawnEnvironment[DesktopState]):
     def __init__(
         self,
         *,
-        icons: int = 4,
-        colours: int = 6,
-        jitter: int = 3,
+        icons: Icons = 4,
+        colours: Colours = 6,
+        jitter: Jitter = 3,
         fault: Fault | None = None,
-        fault_rate: float = 1.0,
-        fault_after: int = 1,
+        fault_rate: Share = 1.0,
+        fault_after: Steps = 1,
         fault_scope: Scope = "task",
-        step_seconds: float = 0.0,
+        step_seconds: Seconds = 0.0,
     ) -> None:
         faults = Faults(fault, fault_rate, fault_after, fault_scope)
         super().__init__(Layout(icons, colours, jitter), faults, step_seconds)
@@ -148,13 +149,13 @@ class Tools(DrawnEnvironment[ToolsState]):
     def __init__(
         self,
         *,
-        colours: int = 6,
+        colours: Colours = 6,
         announce: Announce = "text",
         fault: Fault | None = None,
-        fault_rate: float = 1.0,
-        fault_after: int = 1,
+        fault_rate: Share = 1.0,
+        fault_after: Steps = 1,
         fault_scope: Scope = "task",
-        step_seconds: float = 0.0,
+        step_seconds: Seconds = 0.0,
     ) -> None:
         faults = Faults(fault, fault_rate, fault_after, fault_scope)
         super().__init__(Layout(2, colours), faults, step_seconds)

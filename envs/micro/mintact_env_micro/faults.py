@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import random
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
+from annotated_types import Interval
 
 Fault = Literal["crash", "error", "hang", "slow", "garbage", "reset_crash"]
 """The process dies · step raises · step never returns · step takes a second more · the screenshot
 is none · the process dies at reset."""
 
 Scope = Literal["task", "reset"]
+
+Steps = Annotated[int, Interval(ge=0, le=10**6)]
 
 SLOW_S = 1.0
 

@@ -6,10 +6,11 @@ import json
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Annotated, Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from annotated_types import Interval
 from PIL import Image
 
 from mintact_platform.actions.space import Call
@@ -29,6 +30,10 @@ COLOURS = {
     "cyan": (30, 200, 215),
     "pink": (250, 130, 190),
 }
+
+Icons = Annotated[int, Interval(ge=2, le=len(COLOURS))]
+Colours = Annotated[int, Interval(ge=3, le=len(COLOURS))]
+Jitter = Annotated[int, Interval(ge=0, le=3)]
 
 Screenshot = npt.NDArray[np.uint8]
 Elements = tuple[tuple[str, Box], ...]

@@ -12,11 +12,12 @@ import numpy as np
 
 from mintact_env_micro.browser import View, open_view, require_browser, shared_browser
 from mintact_env_micro.environment import Info, Observation, describe, example_calls, read_call
-from mintact_env_micro.faults import SLOW_S, Fault, Faults, Scope, spoiled
+from mintact_env_micro.faults import SLOW_S, Fault, Faults, Scope, Steps, spoiled
 from mintact_env_micro.page import READ_STATE, live_page
-from mintact_env_micro.scene import SIZE, Layout, Screenshot, as_point, unusable
+from mintact_env_micro.scene import SIZE, Colours, Layout, Screenshot, as_point, unusable
 from mintact_env_micro.tasks import setting
 from mintact_env_micro.web import WebState
+from mintact_platform.environments.settings import Seconds, Share
 from mintact_platform.environments.spaces import CallSpace, ScreenSpace
 from mintact_platform.errors import ConfigurationError, EnvironmentFailure
 from mintact_platform.records.verdict import StateCheck
@@ -43,12 +44,12 @@ class Web:
     def __init__(
         self,
         *,
-        colours: int = 6,
+        colours: Colours = 6,
         fault: Fault | None = None,
-        fault_rate: float = 1.0,
-        fault_after: int = 1,
+        fault_rate: Share = 1.0,
+        fault_after: Steps = 1,
         fault_scope: Scope = "task",
-        step_seconds: float = 0.0,
+        step_seconds: Seconds = 0.0,
     ) -> None:
         require_browser()
         self._layout = Layout(2, colours)

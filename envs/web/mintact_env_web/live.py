@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from mintact_env_web.browser.guard import Policy, refusal
 from mintact_env_web.environment import WebEnvironment
+from mintact_platform.environments.settings import Pixels, Seconds
 from mintact_platform.errors import ConfigurationError
 from mintact_platform.records.task import Task
 from mintact_platform.records.verdict import StateCheck
@@ -74,11 +75,11 @@ class Live(WebEnvironment):
         *,
         hosts: tuple[str, ...] = (),
         private: tuple[str, ...] = (),
-        width: int = 1280,
-        height: int = 720,
+        width: Pixels = 1280,
+        height: Pixels = 720,
         with_url: bool = False,
         image_format: Literal["jpeg", "png"] = "jpeg",
-        settle_s: float = 2.0,
+        settle_s: Seconds = 2.0,
     ) -> None:
         policy = Policy(tuple(hosts), tuple(private))
         super().__init__(

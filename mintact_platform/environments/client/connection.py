@@ -12,6 +12,7 @@ from urllib.parse import urlencode, urlsplit
 
 import httpcore
 
+from mintact_platform.environments.client.address import address_of
 from mintact_platform.environments.client.network import Network
 from mintact_platform.environments.protocol import wire
 from mintact_platform.environments.protocol.wire import ErrorBody
@@ -65,7 +66,7 @@ class Connection:
     """
 
     def __init__(self, url: str, bearer: str | None = None) -> None:
-        self.url = url.rstrip("/")
+        self.url = address_of(url)
         self._headers = {**_HEADERS, **({"authorization": f"Bearer {bearer}"} if bearer else {})}
         parts = urlsplit(self.url)
         host = (parts.hostname or "").encode()

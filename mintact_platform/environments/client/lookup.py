@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 
+from mintact_platform.environments.client.address import address_of
 from mintact_platform.environments.protocol import wire
 from mintact_platform.errors import ConfigurationError
 
@@ -38,7 +39,7 @@ def described_at(
     with httpx.Client(timeout=timeout, trust_env=False) as client:
         for url in servers:
             try:
-                return _ask(client, url.rstrip("/"), name, python, bearer)
+                return _ask(client, address_of(url), name, python, bearer)
             except (httpx.HTTPError, httpx.InvalidURL) as error:
                 reasons.append(f"{url}: {type(error).__name__} {error}".rstrip(": "))
             except (wire.WireError, LookupError, TypeError) as error:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Literal, Protocol, TypeAlias
 from urllib.parse import urlencode
 
+from mintact_platform.environments.client.address import address_of
 from mintact_platform.environments.client.channel import StreamRefused
 from mintact_platform.environments.client.connection import Connection, failure_of
 from mintact_platform.environments.client.multiplex import SharedStream
@@ -129,7 +130,7 @@ class StreamTransport:
     """
 
     def __init__(self, url: str, bearer: str | None, *, may_fall_back: bool) -> None:
-        self.url = url.rstrip("/")
+        self.url = address_of(url)
         self._bearer = bearer
         self._may_fall_back = may_fall_back
         self._stream: SharedStream | None = None

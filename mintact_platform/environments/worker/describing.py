@@ -1,8 +1,9 @@
 """What a client must know about an environment that it cannot import itself.
 
 `python -m …environments.describing NAME` prints it as JSON, for environments that only another
-interpreter can import. It runs where pydantic may be missing: then parameters are known by name
-only, and an action space of that interpreter's own must be a plugin of the client too.
+interpreter can import. It reads parameters from its standard input, and says what is wrong with
+them there, where their types are. It runs where pydantic may be missing: then parameters are known
+by name only, and an action space of that interpreter's own must be a plugin of the client too.
 """
 
 from __future__ import annotations
@@ -90,16 +91,41 @@ def check_interpreter(python: str, seconds: float = _SECONDS) -> None:
         )
 
 
-def described_by(python: str, name: str, seconds: float = _SECONDS) -> dict[str, Any]:
+def refusal(target: Callable[..., Any], params: Mapping[str, Any]) -> dict[str, str] | None:
+    """What is wrong with parameters, and what to do next; None where nothing is known to be."""
+    try:
+        # imported here: another interpreter may lack pydantic
+        from mintact_platform.registry.parameters import check
+
+        check(target, params, where="params")
+    except ConfigurationError as error:
+        return {"what": error.what, "next": error.next}
+    except Exception:
+        # the schema is all that is known then
+        return None
+    return None
+
+
+def described_by(
+    python: str, name: str, seconds: float = _SECONDS, params: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """The full description, by another interpreter.
+
+    Args:
+        python: the interpreter.
+        name: of the environment.
+        seconds: it may take.
+        params: parameters to look at; what is wrong with them comes as `refused`, a `refusal`.
 
     Raises:
         ConfigurationError: the interpreter cannot run this, or knows no such environment.
     """
     command = [python, "-m", "mintact_platform.environments.worker.describing", name]
     where = f"interpreter {python!r}"
+    given = json.dumps(params or {}, default=str)
+    options: dict[str, Any] = {"input": given, "capture_output": True, "text": True}
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=seconds)
+        done = subprocess.run(command, timeout=seconds, **options)
     except subprocess.TimeoutExpired:
         raise ConfigurationError(
             f"importing environment {name!r} took over {seconds:g} s", where=where
@@ -121,10 +147,12 @@ def described_by(python: str, name: str, seconds: float = _SECONDS) -> dict[str,
     return described
 
 
-def main(name: str) -> int:
+def main(name: str, params: Mapping[str, Any]) -> int:
     """Print the description as one line of JSON; exit code 1 with the reason on stderr."""
     try:
-        described = full_description(Registry.discover(), name)
+        registry = Registry.discover()
+        described = full_description(registry, name)
+        described["refused"] = refusal(registry.get("environments", name), params)
     except MintactError as error:
         print(error, file=sys.stderr)
         return 1
@@ -148,4 +176,4 @@ def _names_only(target: Callable[..., Any]) -> dict[str, Any]:
 
 if __name__ == "__main__":
     import_in_place()
-    sys.exit(main(sys.argv[1]))
+    sys.exit(main(sys.argv[1], json.loads(sys.stdin.read() or "{}")))

@@ -12,6 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from mintact_platform import config
 from mintact_platform.config import ScheduleSection, SyncSection
 from mintact_platform.errors import ConfigurationError
+from mintact_platform.overrides import apply_overrides
 from mintact_platform.registry.numbers import plain_numbers
 
 
@@ -157,8 +158,7 @@ def parse(values: Mapping[str, Any], *, where: str = "assumptions") -> Assumptio
 def changed(assumptions: Assumptions, overrides: Sequence[str]) -> Assumptions:
     """The assumptions with `key=value` overrides applied."""
     values = assumptions.model_dump(mode="python", exclude_none=True)
-    for override in overrides:
-        config.apply_override(values, override)
+    apply_overrides(values, overrides)
     return parse(values, where=", ".join(overrides) or "assumptions")
 
 

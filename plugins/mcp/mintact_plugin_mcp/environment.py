@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from mcp.types import CallToolResult
 
+from mintact_platform.environments.settings import Count, Seconds
 from mintact_platform.errors import ConfigurationError, EnvironmentFailure, near_match
 from mintact_platform.records.verdict import StateCheck
 from mintact_plugin_mcp.connection import Connection
@@ -73,9 +74,9 @@ class McpTools:
         allow: Sequence[str] | None = None,
         deny: Sequence[str] = (),
         on_timeout: Literal["fail", "show"] = "fail",
-        start_seconds: float = 30.0,
-        call_seconds: float = 20.0,
-        max_bytes: int = 16 << 20,
+        start_seconds: Seconds = 30.0,
+        call_seconds: Seconds = 20.0,
+        max_bytes: Count = 16 << 20,
         max_text: int = 20_000,
     ) -> None:
         one = {"command": command, "args": list(args), "env": env, "cwd": cwd}

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx2
 from mcp.client.streamable_http import streamable_http_client
@@ -29,7 +30,7 @@ async def connected(
         max_bytes: of one message.
         seconds: to connect and to send; answers have the caller's deadlines.
     """
-    verify = url.startswith("https:")
+    verify = urlsplit(url).scheme == "https"
     # reading all certificates takes long enough to be felt by those who share the loop
     transport = await asyncio.to_thread(_Bounded, max_bytes, verify)
     async with (

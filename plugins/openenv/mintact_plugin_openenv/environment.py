@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from mintact_platform.environments.settings import Count, Seconds
 from mintact_platform.errors import ConfigurationError, EnvironmentFailure, near_match
 from mintact_plugin_openenv import calling
 from mintact_plugin_openenv.reading import cut, read_observation, refusal, tool_result
@@ -56,10 +57,10 @@ class OpenEnv:
         fields: Sequence[str] | None = None,
         headers: Mapping[str, str] | None = None,
         on_error: Literal["fail", "show"] = "fail",
-        open_seconds: float = 8.0,
-        reset_seconds: float = 30.0,
-        call_seconds: float = 25.0,
-        max_bytes: int = 64 << 20,
+        open_seconds: Seconds = 8.0,
+        reset_seconds: Seconds = 30.0,
+        call_seconds: Seconds = 25.0,
+        max_bytes: Count = 64 << 20,
         max_text: int = 20_000,
     ) -> None:
         if tool_name == "terminate":

@@ -256,7 +256,7 @@ def _base(url: str) -> str:
     if not separator:
         scheme, rest = "http", scheme
     rest = rest.rstrip("/").removesuffix("/ws")
-    http = {"http": "http", "https": "https", "ws": "http", "wss": "https"}.get(scheme)
+    http = {"http": "http", "https": "https", "ws": "http", "wss": "https"}.get(scheme.lower())
     if http is None or not urlsplit(f"http://{rest}").hostname:
         raise ConfigurationError(
             f"no address of a server: {url!r}", where="openenv/ws", next="http://host:port"

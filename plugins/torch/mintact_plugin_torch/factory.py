@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mintact_plugin_torch.settings import Device, Threads
+from mintact_platform.training.trainer import supervised_params
+from mintact_plugin_torch.settings import Device, Threads, supervised_step
 
 if TYPE_CHECKING:
     from mintact_plugin_torch.trainer import TorchTrainer
 
 
+@supervised_params(supervised_step)
 def torch_trainer(*, device: Device = "cpu", threads: Threads = 1) -> TorchTrainer:
     """A trainer on plain torch.
 

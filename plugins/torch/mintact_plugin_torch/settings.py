@@ -55,3 +55,14 @@ def _refused(device: str) -> str:
 Count = Annotated[int, Field(gt=0, le=2**31)]
 Threads = Annotated[int, Field(gt=0, le=1024)]
 Device = Annotated[str, AfterValidator(usable)]
+Weight = Annotated[float, Field(ge=0, le=1e6)]
+Beta = Annotated[float, Field(ge=0, lt=1)]
+
+
+def supervised_step(*, guidance: Weight = 0.0, betas: tuple[Beta, Beta] | None = None) -> None:
+    """What a supervised step takes; checked by this signature.
+
+    Args:
+        guidance: weight of the attention guidance.
+        betas: of AdamW; None takes the trainer's.
+    """

@@ -32,15 +32,6 @@ class Supervised(NamedTuple):
     tokens: int
 
 
-def options(*, guidance: float = 0.0, betas: tuple[float, float] | None = None) -> None:
-    """Parameters of a supervised step; checked by this signature.
-
-    Args:
-        guidance: weight of the attention guidance.
-        betas: of AdamW; None takes the trainer's.
-    """
-
-
 def cross_entropy(
     forward: Forward, rows: Sequence[SupervisedRow], *, guidance: float, micro_batch_tokens: int
 ) -> Supervised:

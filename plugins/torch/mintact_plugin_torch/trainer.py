@@ -32,7 +32,8 @@ from mintact_plugin_torch.forward import Forward
 from mintact_plugin_torch.optim import Optimiser, warmed_up
 from mintact_plugin_torch.policy import Policy
 from mintact_plugin_torch.reading import Anchors, Reading
-from mintact_plugin_torch.supervised import cross_entropy, options
+from mintact_plugin_torch.settings import supervised_step
+from mintact_plugin_torch.supervised import cross_entropy
 
 
 class TorchTrainer:
@@ -103,7 +104,7 @@ class TorchTrainer:
             TrainerError: a gradient that is not finite.
         """
         begin = time.perf_counter()
-        chosen = check(options, request.params, where="supervised step")
+        chosen = check(supervised_step, request.params, where="supervised step")
         try:
             result = cross_entropy(
                 self.forward,

@@ -58,6 +58,8 @@ class Endpoint:
         task = asyncio.current_task()
         assert task is not None
         self._waiting.add(task)
+        # not before: closing waits for those that still say goodbye, too
+        task.add_done_callback(self._waiting.discard)
         connection = h11.Connection(h11.SERVER)
         try:
             status, kind, body = await self._respond(*await _read(connection, reader))
@@ -73,7 +75,6 @@ class Endpoint:
         except (h11.ProtocolError, OSError):
             pass  # the other side went away, or is no HTTP client
         finally:
-            self._waiting.discard(task)
             writer.close()
             with contextlib.suppress(OSError):
                 await writer.wait_closed()

@@ -163,7 +163,7 @@ def gone(started):
     """Wait until nothing marked runs."""
 
     async def wait():
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while started():
                 await asyncio.sleep(0.02)
 

@@ -216,6 +216,11 @@ class Server:
     url: str
     mark: str
 
+    @property
+    def stream(self) -> str:
+        """The address of its stream."""
+        return f"ws{self.url.removeprefix('http')}/v1/stream"
+
     def processes_of(self, lease) -> list[int]:
         """Processes of the worker that hosts a lease's instance; its own pids are a namespace's."""
         worker = lease.instance.rpartition("@")[2].partition(".")[0]

@@ -51,7 +51,7 @@ async def site(server, tmp_path):
     params = {"gates": str(tmp_path), "journal": str(tmp_path / "journal")}
     spec = PoolSpec("trial_envs:Gated", params, instances=2, servers=(server.url,))
     manager = EnvironmentManager(
-        {"web": spec}, deadlines=Deadlines(), log_directory=tmp_path / "logs", incarnation=1
+        {"web": spec}, deadlines=Deadlines(close=1), log_directory=tmp_path / "logs", incarnation=1
     )
     await manager.start()
     site = Site(manager, tmp_path, os.mkfifo)

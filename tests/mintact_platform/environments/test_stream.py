@@ -1,3 +1,5 @@
+"""A client's side of the stream: shared by leases, cut, lost, silent, slow, or not there at all."""
+
 import asyncio
 import contextlib
 import logging
@@ -6,14 +8,10 @@ import os
 import httpx
 import msgpack
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from websockets.asyncio.client import connect
-from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from mintact_platform.environments.client.lease import Lease
 from mintact_platform.environments.protocol import wire
-from mintact_platform.environments.protocol.messages import StepRequest, read, read_step
 from mintact_platform.errors import ConfigurationError, EnvironmentFailure, LeaseExpired
 
 COUNT = {"name": "count", "arguments": {}}
@@ -29,10 +27,6 @@ async def step(lease, number, action=COUNT, deadline=60):
 
 def gate_of(path):
     return {"name": "fifo", "arguments": {"path": str(path)}}
-
-
-def stream_of(server):
-    return f"ws{server.url.removeprefix('http')}/v1/stream"
 
 
 class Cutter:
@@ -127,7 +121,7 @@ async def test_many_leases_share_one_connection_and_keep_their_replies_apart(ser
 async def test_replies_that_are_ready_together_come_in_one_message(server, task):
     leases = await asyncio.gather(*(server.lease() for _ in range(8)))
     await asyncio.gather(*(reset(lease, task) for lease in leases))
-    async with connect(stream_of(server), compression=None, proxy=None) as ws:
+    async with connect(server.stream, compression=None, proxy=None) as ws:
         body = {"step": 0, "action": COUNT}
         calls = [[n, "step", lease.id, "wrong", body] for n, lease in enumerate(leases)]
         await ws.send(msgpack.packb(calls))
@@ -340,104 +334,7 @@ async def test_a_url_without_a_scheme_is_unreachable_not_a_crash():
     assert caught.value.phase == "create"
 
 
-# ---- the border -------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("path", "headers", "status"),
-    [
-        ("/v1/stream", {"Mintact-Protocol": "2"}, 426),
-        ("/v1/stream", {"Origin": "http://evil.example"}, 403),
-        ("/healthz", {}, 404),
-        ("/v1/leases", {}, 404),
-    ],
-)
-async def test_a_wrong_handshake_is_refused_before_the_upgrade(server, path, headers, status):
-    url = f"ws{server.url.removeprefix('http')}{path}"
-    with pytest.raises(InvalidStatus) as caught:
-        async with connect(url, additional_headers=headers, proxy=None):
-            pass
-    assert caught.value.response.status_code == status
-    body = wire.loads(caught.value.response.body, wire.JSON)
-    assert wire.ErrorBody.unpack(body).retryable is False
-    assert caught.value.response.headers["Mintact-Protocol"] == "1"
-
-
-async def test_a_plain_request_to_the_stream_is_told_to_upgrade(server):
-    async with httpx.AsyncClient(base_url=server.url, timeout=60, trust_env=False) as http:
-        assert (await http.get("/v1/stream")).status_code == 426
-
-
-async def test_a_stream_wants_the_bearer_token(start_server):
-    guarded = await start_server(bearer="sesame")
-    with pytest.raises(InvalidStatus) as caught:
-        async with connect(stream_of(guarded), proxy=None):
-            pass
-    assert caught.value.response.status_code == 401
-    with pytest.raises(ConfigurationError, match="no bearer token"):
-        await guarded.lease(transport="stream", bearer="wrong")
-    with pytest.raises(ConfigurationError, match="no bearer token"):
-        await guarded.lease(transport="auto")
-    await (await guarded.lease(transport="stream", bearer="sesame")).release()
-    guarded.child.kill()
-
-
-@pytest.mark.parametrize(
-    ("message", "code"),
-    [
-        ("text", 1003),
-        (b"\xc1", 1007),
-        (msgpack.packb({"n": 1}), 1007),
-        (msgpack.packb([[1, "step"]]), 1007),
-        (msgpack.packb([["one", "step", "l", "t", {}]]), 1007),
-        (msgpack.packb([7]), 1007),
-        (msgpack.packb([[n, "step", "l", "t", {}] for n in range(wire.MAX_OPEN_CALLS + 1)]), 1007),
-        (bytes(wire.MAX_REQUEST + 1), 1009),
-    ],
-)
-async def test_a_broken_message_closes_the_stream_and_says_why(server, message, code):
-    ws = await connect(stream_of(server), max_size=None, compression=None, proxy=None)
-    with contextlib.suppress(ConnectionClosed):
-        await ws.send(message)
-    with pytest.raises(ConnectionClosed) as caught:
-        await ws.recv()
-    assert caught.value.rcvd.code == code
-
-
-@pytest.mark.parametrize(
-    ("do", "lease", "body", "status", "complaint"),
-    [
-        ("jump", "x", {}, 400, "unknown call 'jump'"),
-        ("step", 7, {}, 400, "lease and token are text"),
-        ("step", "x", {"step": -1, "action": {}}, 400, "step"),
-        ("step", "x", {"step": 0, "action": {}, "stp": 1}, 400, "did you mean 'step'?"),
-        ("step", "x", {"step": 0, "action": {}}, 410, "no such lease"),
-        ("reset", "x", {}, 400, "episode: field required"),
-        ("create", "", {"key": "k", "environment": "no/such"}, 400, "no environment named"),
-        ("cancel", "", {}, 400, "key: field required"),
-        ("heartbeat", "", {"leases": {"x": 1}}, 400, "leases"),
-    ],
-)
-async def test_a_wrong_call_gets_its_own_error_and_the_stream_goes_on(
-    server, do, lease, body, status, complaint
-):
-    async with connect(stream_of(server), compression=None, proxy=None) as ws:
-        await ws.send(msgpack.packb([[5, do, lease, "t", body]]))
-        [[number, got, packed]] = msgpack.unpackb(await ws.recv())
-        error = wire.ErrorBody.unpack(msgpack.unpackb(packed))
-        assert (number, got) == (5, status)
-        assert complaint in error.message
-        await ws.send(msgpack.packb([[6, "heartbeat", "", "", {"leases": {"unknown": "x"}}]]))
-        [[number, got, packed]] = msgpack.unpackb(await ws.recv())
-        assert (number, got, msgpack.unpackb(packed)) == (6, 200, {"gone": ["unknown"]})
-
-
-async def test_a_fragmented_message_is_read_as_one(server):
-    async with connect(stream_of(server), compression=None, proxy=None) as ws:
-        whole = msgpack.packb([[6, "heartbeat", "", "", {"leases": {}}]])
-        await ws.send([whole[:3], whole[3:10], whole[10:]])
-        [[number, status, _]] = msgpack.unpackb(await ws.recv())
-        assert (number, status) == (6, 200)
+# ---- the limits of a stream -------------------------------------------------------------------
 
 
 async def test_what_cannot_be_sent_fails_alone(server, task):
@@ -460,7 +357,7 @@ async def test_a_client_that_does_not_read_is_not_read_from(server, task, fifo):
     lease = await server.lease(transport="stream")
     await reset(lease, task)
     hanging = asyncio.create_task(step(lease, 0, gate_of(gate)))
-    async with connect(stream_of(server), compression=None, proxy=None, ping_interval=None) as ws:
+    async with connect(server.stream, compression=None, proxy=None, ping_interval=None) as ws:
         body = {"step": 0, "action": gate_of(gate)}
         joins = [[n, "step", lease.id, lease.token, body] for n in range(wire.MAX_OPEN_CALLS)]
         heartbeat = msgpack.packb([[-1, "heartbeat", "", "", {"leases": {}}]])
@@ -489,7 +386,7 @@ async def test_a_stream_that_ends_ends_no_lease_and_records_its_reply(server, ta
     lease = await server.lease(params={"journal": str(journal)}, transport="http")
     await reset(lease, task)
     body = {"step": 0, "action": gate_of(gate)}
-    async with connect(stream_of(server), compression=None, proxy=None) as ws:
+    async with connect(server.stream, compression=None, proxy=None) as ws:
         await ws.send(msgpack.packb([[1, "step", lease.id, lease.token, body]]))
         async with asyncio.timeout(60):
             while "fifo" not in journal.read_text():
@@ -499,53 +396,6 @@ async def test_a_stream_that_ends_ends_no_lease_and_records_its_reply(server, ta
     assert (await step(lease, 1)).text.startswith("2 in ")
     await lease.release()
     assert journal.read_text().count("fifo") == 1
-
-
-async def test_open_streams_are_counted(start_server):
-    server = await start_server()
-    async with httpx.AsyncClient(base_url=server.url, timeout=60, trust_env=False) as http:
-
-        async def streams():
-            text = (await http.get("/metrics")).text
-            return text.partition("\nmintact_environment_stream_connections ")[2].split()[0]
-
-        async with connect(stream_of(server), proxy=None):
-            assert await streams() == "1"
-        async with asyncio.timeout(60):
-            while await streams() != "0":
-                await asyncio.sleep(0.01)
-    server.child.kill()
-
-
-# ---- the step message -------------------------------------------------------------------------
-
-odd_values = st.one_of(
-    st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=3), st.binary(max_size=3)
-)
-actions = st.dictionaries(st.text(max_size=3) | st.integers(), odd_values, max_size=2)
-bodies = st.dictionaries(
-    st.sampled_from(["step", "action", "episode", "deadline_s", "other"]),
-    odd_values | actions,
-    max_size=5,
-) | st.fixed_dictionaries(
-    {"step": st.integers(-1, 3) | odd_values, "action": actions},
-    optional={"episode": st.text(max_size=2) | odd_values, "deadline_s": st.floats() | odd_values},
-)
-
-
-@given(bodies)
-def test_the_fast_check_of_a_step_agrees_with_the_model(body):
-    def outcome(check):
-        try:
-            return check()
-        except ConfigurationError as error:
-            return str(error)
-
-    def by_model():
-        request = read(StepRequest, body)
-        return (request.step, request.action, request.episode, request.deadline_s)
-
-    assert outcome(lambda: read_step(body)) == outcome(by_model)
 
 
 # ---- what the reply must say ------------------------------------------------------------------

@@ -64,6 +64,15 @@ async def test_a_lease_lives_over_https(ending_tls, task):
     await lease.release()
 
 
+async def test_a_scheme_may_be_written_in_capitals(ending_tls):
+    loud = ending_tls.replace("https", "HTTPS")
+    lease = await Lease.create(
+        loud, environment="trial_envs:Counter", key="loud", deadline=60, transport="http"
+    )
+    assert lease.server == ending_tls
+    await lease.release()
+
+
 async def test_a_server_that_cannot_prove_its_name_gets_nothing(ending_tls):
     stranger = ending_tls.replace("localhost", "127.0.0.1")
     with pytest.raises(EnvironmentFailure, match="certificate") as caught:

@@ -18,7 +18,7 @@ GOOD = Verdict("success", reward=1.0)
 
 def runner(judge, **options):
     return JudgeRunner(
-        judge, **{"name": "probe", "deadline": 5.0, "retries": 0, "backoff": 0.0, **options}
+        judge, **{"name": "probe", "deadline": 60.0, "retries": 0, "backoff": 0.0, **options}
     )
 
 

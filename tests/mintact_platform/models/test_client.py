@@ -1,174 +1,17 @@
-"""The client of model servers against a worker that speaks the routes over real sockets."""
+"""The client of model servers generates: what it asks, what it believes, what it asks again."""
 
 import asyncio
 import base64
 import hashlib
 import json
-import threading
-from dataclasses import dataclass, field
+import socket
 
 import numpy as np
 import pytest
-import uvicorn
-from fastapi import FastAPI, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import JSONResponse
 
 from mintact_platform.errors import ModelServerError
-from mintact_platform.models.client import ModelServers
 from mintact_platform.models.protocol import GenerateRequest, ImageFile, Sampling, WeightsRef
-
-CONTROL = (
-    "/pause_generation",
-    "/flush_cache",
-    "/begin_weight_update",
-    "/update_weights_from_disk",
-    "/end_weight_update",
-    "/continue_generation",
-)
-
-
-def _reply(ids=(5, 6), logprobs=(-0.5, -0.25), finish="stop", **meta):
-    pairs = [[logprob, token, None] for logprob, token in zip(logprobs, ids, strict=False)]
-    return {
-        "output_ids": list(ids),
-        "meta_info": {
-            "finish_reason": {"type": finish, "message": "Aborted"},
-            "prompt_tokens": 3,
-            "cached_tokens": 1,
-            "weight_version": "4",
-            "output_token_logprobs": pairs,
-            **meta,
-        },
-    }
-
-
-@dataclass
-class Worker:
-    """What a worker does and what it saw."""
-
-    reply: dict = field(default_factory=_reply)
-    status: int = 200
-    hang: bool = False
-    reads_paths: bool = True
-    version: str = "4"
-    brackets: bool = True
-    busy_flushes: int = 0
-    known_rids: int = 0
-    lost: int = 0
-    refuses: tuple[str, ...] = ()
-    deaf_to_updates: bool = False
-    url: str = ""
-    calls: list = field(default_factory=list)
-    keys: set = field(default_factory=set)
-    aborted: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def bodies(self, route):
-        return [body for path, body in self.calls if path == route]
-
-    def routes(self):
-        return [path for path, _ in self.calls if path in CONTROL]
-
-
-def _app(worker, loop):
-    app = FastAPI()
-
-    @app.middleware("http")
-    async def record(request: Request, call):
-        body = await request.body()
-        worker.keys.add(request.headers.get("authorization"))
-        worker.calls.append((request.url.path, json.loads(body) if body else {}))
-        return await call(request)
-
-    @app.post("/generate")
-    async def generate(request: Request):
-        body = worker.calls[-1][1]
-        images = body.get("image_data", [])
-        if worker.lost:
-            worker.lost -= 1
-            message = "error sending request for url (http://127.0.0.1:1/generate)"
-            return JSONResponse({"error": {"message": message}}, status_code=500)
-        if worker.known_rids:
-            worker.known_rids -= 1
-            message = f"Duplicate request ID detected: {body['rid']}"
-            return JSONResponse({"error": {"message": message}}, status_code=400)
-        if not worker.reads_paths and any(image.startswith("/") for image in images):
-            return JSONResponse({"error": {"message": "cannot read image"}}, status_code=400)
-        while worker.hang and not await request.is_disconnected():
-            await asyncio.sleep(0.01)
-        return JSONResponse(worker.reply, status_code=worker.status)
-
-    @app.post("/abort_request")
-    async def abort():
-        loop.call_soon_threadsafe(worker.aborted.set)
-        return Response()
-
-    @app.get("/health")
-    async def health():
-        return Response()
-
-    @app.get("/model_info")
-    async def info():
-        return {"weight_version": worker.version}
-
-    @app.post("/{route}")
-    async def control(route: str):
-        body = worker.calls[-1][1]
-        if route in ("begin_weight_update", "end_weight_update") and not worker.brackets:
-            return Response(status_code=404)
-        if route == "flush_cache" and worker.busy_flushes:
-            worker.busy_flushes -= 1
-            return Response(status_code=400)
-        if route == "update_weights_from_disk":
-            if body["weight_version"] in worker.refuses:
-                return JSONResponse({"success": False, "message": "bad path"}, status_code=400)
-            if not worker.deaf_to_updates:
-                worker.version = body["weight_version"]
-        return {"success": True, "status": "ok"}
-
-    return app
-
-
-@pytest.fixture
-async def workers():
-    servers, threads = [], []
-    loop = asyncio.get_running_loop()
-
-    async def start(**behaviour):
-        worker = Worker(**behaviour)
-        config = uvicorn.Config(
-            _app(worker, loop), port=0, log_level="error", timeout_graceful_shutdown=1
-        )
-        server = uvicorn.Server(config)
-        thread = threading.Thread(target=server.run)
-        thread.start()
-        while not server.started:
-            await asyncio.sleep(0.005)
-        port = server.servers[0].sockets[0].getsockname()[1]
-        worker.url = f"http://127.0.0.1:{port}"
-        servers.append(server)
-        threads.append(thread)
-        return worker
-
-    yield start
-    for server in servers:
-        server.should_exit = True
-    for thread in threads:
-        await asyncio.to_thread(thread.join)
-
-
-@pytest.fixture
-async def connect():
-    clients = []
-
-    def make(*workers, **options):
-        urls = [worker.url for worker in workers]
-        options = {"generate_deadline": 20, "control_deadline": 20, **options}
-        clients.append(ModelServers(urls[0], urls, **options))
-        return clients[-1]
-
-    yield make
-    for client in clients:
-        await client.aclose()
 
 
 def _request(rid="r", images=(), seed=None):
@@ -186,7 +29,8 @@ def _image(path, content=b"\x89PNG pixels"):
 
 async def test_a_generation_is_asked_and_read_as_sglang_means_it(workers, connect):
     spans = [{"version": "4", "start": 0, "end": 1}, {"version": "5", "start": 1, "end": 2}]
-    worker = await workers(reply=_reply(weight_versions=spans))
+    worker = await workers()
+    worker.reply = worker.reply_with(weight_versions=spans)
     generation = await connect(worker).generate(_request(seed=9))
     [body] = worker.bodies("/generate")
     sampling = body.pop("sampling_params")
@@ -209,19 +53,19 @@ async def test_a_generation_is_asked_and_read_as_sglang_means_it(workers, connec
 async def test_without_spans_the_whole_output_has_the_servers_version(workers, connect):
     worker = await workers()
     assert (await connect(worker).generate(_request())).versions.tolist() == [4, 4]
-    worker.reply = _reply(weight_version="default")
+    worker.reply = worker.reply_with(weight_version="default")
     assert (await connect(worker).generate(_request())).versions.tolist() == [-1, -1]
 
 
 @pytest.mark.parametrize(
     "reply",
     [
-        _reply(ids=(5, 6, 7)),
-        _reply(logprobs=(-0.5, float("nan"))),
-        _reply(finish="tired"),
-        {**_reply(), "output_ids": [6, 5]},
-        {"text": "hi"},
-        [],
+        lambda worker: worker.reply_with(ids=(5, 6, 7)),
+        lambda worker: worker.reply_with(logprobs=(-0.5, float("nan"))),
+        lambda worker: worker.reply_with(finish="tired"),
+        lambda worker: {**worker.reply, "output_ids": [6, 5]},
+        lambda worker: {"text": "hi"},
+        lambda worker: [],
     ],
     ids=["lengths", "nan", "finish", "order", "shape", "list"],
 )
@@ -229,17 +73,18 @@ async def test_a_reply_that_does_not_fit_itself_is_void(workers, connect, reply,
     worker = await workers()
     # the worker's own JSON encoder refuses NaN, a real server may send it
     monkeypatch.setattr(JSONResponse, "render", lambda _, content: json.dumps(content).encode())
-    worker.reply = reply
+    worker.reply = reply(worker)
     with pytest.raises(ModelServerError, match="cannot be read") as caught:
         await connect(worker).generate(_request())
     assert caught.value.kind == "void"
 
 
 async def test_an_abort_keeps_its_tokens_and_without_any_is_an_error(workers, connect):
-    worker = await workers(reply=_reply(finish="abort"))
+    worker = await workers()
+    worker.reply = worker.reply_with(finish="abort")
     servers = connect(worker)
     assert (await servers.generate(_request())).finish == "abort"
-    worker.reply = _reply(ids=(), logprobs=(), finish="abort")
+    worker.reply = worker.reply_with(ids=(), logprobs=(), finish="abort")
     with pytest.raises(ModelServerError, match="Aborted") as caught:
         await servers.generate(_request())
     assert caught.value.kind == "aborted"
@@ -252,12 +97,14 @@ async def test_a_refusal_tells_what_the_server_said(workers, connect):
     assert caught.value.kind == "http"
 
 
-async def test_no_server_is_unreachable(workers, connect, unused_tcp_port):
-    servers = connect(Worker(url=f"http://127.0.0.1:{unused_tcp_port}"))
-    with pytest.raises(ModelServerError) as caught:
-        await servers.generate(_request())
-    assert caught.value.kind == "unreachable"
-    assert not await servers.healthy()
+async def test_no_server_is_unreachable(workers, connect):
+    with socket.socket() as deaf:
+        deaf.bind(("127.0.0.1", 0))
+        servers = connect(f"http://127.0.0.1:{deaf.getsockname()[1]}")
+        with pytest.raises(ModelServerError) as caught:
+            await servers.generate(_request())
+        assert caught.value.kind == "unreachable"
+        assert not await servers.healthy()
 
 
 async def test_a_late_reply_is_aborted_on_the_server(workers, connect):
@@ -315,8 +162,8 @@ async def test_a_router_that_has_a_dead_worker_is_asked_until_it_has_not(
 
 
 @pytest.mark.parametrize("losses", [1, 2])
-async def test_a_lost_connection_is_asked_once_more_under_the_same_rid(connect, losses):
-    seen = []
+async def test_a_lost_connection_is_asked_once_more_under_the_same_rid(workers, connect, losses):
+    seen, content = [], json.dumps((await workers()).reply).encode()
 
     async def serve(reader, writer):
         head = await reader.readuntil(b"\r\n\r\n")
@@ -325,13 +172,12 @@ async def test_a_lost_connection_is_asked_once_more_under_the_same_rid(connect, 
         if b"/generate" in head:
             seen.append(body["rid"])
         if len(seen) > losses:
-            content = json.dumps(_reply()).encode()
             writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(content) + content)
         writer.close()
 
     async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
-        asked = connect(Worker(url=f"http://127.0.0.1:{port}")).generate(_request())
+        asked = connect(f"http://127.0.0.1:{port}").generate(_request())
         if losses == 1:
             assert (await asked).ids.tolist() == [5, 6]
         else:
@@ -354,6 +200,20 @@ async def test_an_api_key_is_sent(workers, connect):
     assert await servers.healthy()
     await servers.generate(_request())
     assert worker.keys == {"Bearer secret"}
+
+
+async def test_an_answer_of_older_weights_is_asked_again_once_its_server_caught_up(
+    workers, connect, tmp_path
+):
+    worker = await workers(version="default")
+    worker.reply = worker.reply_with(weight_version="default")
+    servers = connect(worker, weights=WeightsRef(tmp_path, 4))
+    with pytest.raises(ModelServerError, match="generates with version -1, not 4"):
+        await servers.generate(_request())
+    assert worker.version == "4"
+    worker.reply = worker.reply_with(weight_version="4")
+    assert (await servers.generate(_request())).versions.tolist() == [4, 4]
+    assert len(worker.bodies("/generate")) == 3
 
 
 # ---- images --------------------------------------------------------------------------------------
@@ -403,121 +263,3 @@ async def test_inline_data_is_encoded_once_a_digest_and_kept_within_bounds(
     await servers.generate(_request(images=[_image(tmp_path / "c", b"c" * 100_000)]))
     with pytest.raises(FileNotFoundError):
         await servers.generate(_request(images=[large]))
-
-
-# ---- weights -------------------------------------------------------------------------------------
-
-
-async def test_an_update_runs_the_whole_sequence_on_every_worker(workers, connect, tmp_path):
-    both = [await workers(busy_flushes=2), await workers()]
-    servers = connect(*both, weights=WeightsRef(tmp_path, 4))
-    assert await servers.healthy()
-    await servers.update(WeightsRef(tmp_path, 5))
-    assert both[1].routes() == list(CONTROL)
-    assert both[0].routes() == [CONTROL[0], *["/flush_cache"] * 3, *CONTROL[2:]]
-    assert both[0].bodies("/pause_generation") == [{"mode": "abort"}]
-    [body] = both[0].bodies("/update_weights_from_disk")
-    assert (body["model_path"], body["weight_version"]) == (str(tmp_path), "5")
-    assert servers.weights.version == 5
-    assert await servers.healthy()
-
-
-async def test_a_server_without_brackets_is_updated_without_them(workers, connect, tmp_path):
-    worker = await workers(brackets=False)
-    await connect(worker).update(WeightsRef(tmp_path, 5))
-    assert worker.version == "5"
-    assert "/end_weight_update" not in worker.routes()
-
-
-async def test_a_refused_update_changes_nothing_and_generation_continues(
-    workers, connect, tmp_path
-):
-    worker = await workers(refuses=("5",))
-    servers = connect(worker, weights=WeightsRef(tmp_path, 4))
-    with pytest.raises(ModelServerError, match="bad path"):
-        await servers.update(WeightsRef(tmp_path, 5))
-    assert worker.routes()[-2:] == ["/end_weight_update", "/continue_generation"]
-    assert await servers.healthy()
-
-
-async def test_when_one_worker_refuses_the_other_gets_its_old_weights_back(
-    workers, connect, tmp_path
-):
-    good, bad = await workers(), await workers(refuses=("5",))
-    servers = connect(good, bad, weights=WeightsRef(tmp_path, 4))
-    with pytest.raises(ModelServerError, match="bad path"):
-        await servers.update(WeightsRef(tmp_path, 5))
-    assert good.version == bad.version == "4"
-    assert good.routes()[-1] == bad.routes()[-1] == "/continue_generation"
-    assert await servers.healthy()
-
-
-async def test_an_update_that_is_not_served_is_an_error(workers, connect, tmp_path):
-    worker = await workers(deaf_to_updates=True)
-    with pytest.raises(ModelServerError, match="serves version 4 after an update to 5"):
-        await connect(worker).update(WeightsRef(tmp_path, 5))
-
-
-async def test_a_cancelled_update_lets_the_servers_continue(workers, connect, tmp_path):
-    worker = await workers(busy_flushes=10**6)
-    servers = connect(worker, weights=WeightsRef(tmp_path, 4))
-    update = asyncio.create_task(servers.update(WeightsRef(tmp_path, 5)))
-    while not worker.bodies("/flush_cache"):
-        await asyncio.sleep(0.005)
-    update.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await update
-    assert worker.routes()[-1] == "/continue_generation"
-    assert worker.version == "4"
-
-
-async def test_an_update_that_takes_too_long_is_a_timeout(workers, connect, tmp_path):
-    worker = await workers(busy_flushes=10**6)
-    servers = connect(worker, weights=WeightsRef(tmp_path, 4), update_deadline=0.3)
-    with pytest.raises(ModelServerError, match=r"deadlines\.push") as caught:
-        await servers.update(WeightsRef(tmp_path, 5))
-    assert caught.value.kind == "timeout"
-    assert await servers.healthy()
-
-
-async def test_a_worker_with_other_weights_is_not_healthy(workers, connect, tmp_path):
-    worker = await workers(version="3", deaf_to_updates=True)
-    assert not await connect(worker, weights=WeightsRef(tmp_path, 4)).healthy()
-    assert await connect(worker).healthy()
-
-
-async def test_a_server_that_came_late_or_was_restarted_gets_the_current_weights(
-    workers, connect, tmp_path
-):
-    late, current = await workers(version="default"), await workers(version="4")
-    servers = connect(late, current, weights=WeightsRef(tmp_path, 4))
-    assert await servers.healthy()
-    assert late.version == "4"
-    assert late.routes() == list(CONTROL)
-    assert current.routes() == []
-
-
-async def test_an_answer_of_older_weights_is_asked_again_once_its_server_caught_up(
-    workers, connect, tmp_path
-):
-    worker = await workers(version="default", reply=_reply(weight_version="default"))
-    servers = connect(worker, weights=WeightsRef(tmp_path, 4))
-    with pytest.raises(ModelServerError, match="generates with version -1, not 4"):
-        await servers.generate(_request())
-    assert worker.version == "4"
-    worker.reply = _reply(weight_version="4")
-    assert (await servers.generate(_request())).versions.tolist() == [4, 4]
-    assert len(worker.bodies("/generate")) == 3
-
-
-@pytest.mark.parametrize("pause", ["retract", "in_place"])
-async def test_generations_in_flight_may_be_paused_instead_of_ended(
-    workers, connect, tmp_path, pause
-):
-    worker = await workers()
-    await connect(worker).update(WeightsRef(tmp_path, 5), pause=pause)
-    assert worker.bodies("/pause_generation") == [{"mode": pause}]
-    assert ("/flush_cache" in worker.routes()) == (pause == "retract")
-    [body] = worker.bodies("/update_weights_from_disk")
-    assert body["flush_cache"] == (pause == "retract")
-    assert not body["abort_all_requests"]

@@ -56,7 +56,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     assert process.stdout is not None
     yield json.loads(process.stdout.readline())["url"]
     process.send_signal(signal.SIGINT)
-    assert process.wait(30) == 130
+    assert process.wait(120) == 130
     process.stdout.close()
 
 
@@ -134,8 +134,9 @@ async def served(words: list[str], folder: Path) -> AsyncIterator[str]:
     address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     running = asyncio.create_task(play(settings, tasks, registry, ready=address.set_result))
     try:
-        async with asyncio.timeout(30):
-            yield await address
+        async with asyncio.timeout(60):
+            url = await address
+        yield url
     finally:
         running.cancel()
         await asyncio.wait([running])

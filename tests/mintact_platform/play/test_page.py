@@ -320,10 +320,12 @@ async def test_a_response_may_be_looked_at_before_it_is_sent(visit):
     await turned(page, 1)
 
 
-async def test_booting_shows_progress(visit):
-    page = await visit(WALL, "--param", "seconds=4", phase="booting")
+async def test_booting_shows_progress(visit, tmp_path):
+    may_boot = tmp_path / "may boot"
+    page = await visit(WALL, "--param", f"after={may_boot}", phase="booting")
     await page.wait_for_selector("#doing:has-text('of 120 s')")
     await shoot(page, "booting")
+    may_boot.touch()
     await page.wait_for_selector("body[data-phase=waiting]")
 
 

@@ -172,13 +172,15 @@ async def test_an_action_that_hangs_can_be_cut_off(open_session, wait):
     assert session.phase == "waiting"
 
 
-async def test_giving_up_while_it_boots_leaves_it_ready_to_begin_anew(open_session, wait):
-    session = await open_session(WALL, "--param", "seconds=3", phases=("booting",))
+async def test_giving_up_while_it_boots_leaves_it_ready_to_begin_anew(open_session, wait, tmp_path):
+    may_boot = tmp_path / "may boot"
+    session = await open_session(WALL, "--param", f"after={may_boot}", phases=("booting",))
     session.give_up()
     await wait(session, "ended")
     assert session.round.trajectory is None
     with pytest.raises(NotNow):
         await session.save()
+    may_boot.touch()
     await session.begin(again=True)
     await wait(session, "waiting")
 

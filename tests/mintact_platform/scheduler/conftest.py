@@ -26,6 +26,7 @@ from mintact_platform.scheduler.seat import TrainerSeat
 from mintact_platform.storage.directory import RunDirectory
 
 MODULES = Path(__file__).parent / "modules"
+TINY = ("mintact_plugin_torch.warmstart.tiny", "--out", "tiny")
 
 SPACES = {
     "mobile": "stand_ins:AnyMobile",
@@ -51,16 +52,26 @@ mobile_use = { prompt = "short" }
 
 
 @pytest.fixture(scope="session")
-def model(tmp_path_factory):
-    """A tiny model that has learnt to end its turns and little else, shared by the session."""
-    directory = tmp_path_factory.mktemp("model")
-    command = [sys.executable, "-m", "mintact_plugin_torch.warmstart.tiny", "--out", "tiny"]
-    options = {"check": True, "env": environment(), "cwd": directory, "timeout": 170}
-    subprocess.run(command, **options)
-    (directory / "sft.toml").write_text(SFT)
-    command = [sys.executable, "-m", "mintact_platform.cli.main", "sft", "sft.toml", "--quiet"]
-    subprocess.run(command, **options)
-    return directory / "runs" / "sft" / "model"
+def untrained(once):
+    """A tiny model that knows nothing, for what ends before it would be asked."""
+    return once("untrained", lambda folder: python_in(folder, *TINY)) / "tiny"
+
+
+@pytest.fixture(scope="session")
+def model(once, untrained):
+    """A tiny model that has learnt to end its turns and little else."""
+
+    def learn(folder):
+        (folder / "tiny").symlink_to(untrained)
+        (folder / "sft.toml").write_text(SFT)
+        python_in(folder, "mintact_platform.cli.main", "sft", "sft.toml", "--quiet")
+
+    return once("model", learn) / "runs" / "sft" / "model"
+
+
+def python_in(folder, module, *words):
+    command = [sys.executable, "-m", module, *words]
+    subprocess.run(command, check=True, env=environment(), cwd=folder, timeout=170)
 
 
 def environment(**more):

@@ -12,6 +12,7 @@ import pytest
 from mintact_platform import processes
 from mintact_platform.actions.ui import MobileUse
 from mintact_platform.config import Deadlines, DomainSection, RunConfig
+from mintact_platform.environments.client.lease import Lease
 from mintact_platform.environments.pools.manager import EnvironmentManager
 from mintact_platform.errors import ConfigurationError, PluginNotFound
 from mintact_platform.records.task import Task
@@ -21,9 +22,10 @@ from mintact_platform.scheduler.plan import plan
 from mintact_platform.scheduler.runtime import pools
 
 PLUGIN = '''
-from typing import Literal
+from typing import Annotated, Literal
 
 import gymnasium
+from annotated_types import Interval
 from mintact_platform import hookimpl
 from mintact_platform.actions.arguments import Action, Click, Point, Terminate
 from mintact_platform.actions.ui import MobileUse
@@ -50,7 +52,7 @@ class Garden(gymnasium.Env):
     metadata = {"mintact": {"domain": "garden", "action_space": "garden_use"}}
     action_space, observation_space = CallSpace(), ScreenSpace()
 
-    def __init__(self, *, beds: int = 2, shade: float = 0.5):
+    def __init__(self, *, beds: int = 2, shade: Annotated[float, Interval(ge=0, le=1)] = 0.5):
         self.beds = beds
 
     def reset(self, *, seed=None, options=None):
@@ -187,10 +189,10 @@ def test_a_server_describes_what_only_another_of_its_interpreters_can_import(els
         bound(servers=[server], python="/bin/false")
 
 
-def test_the_whole_plan_of_a_run_takes_it(url, model):
+def test_the_whole_plan_of_a_run_takes_it(url, untrained):
     run = RunConfig(
         name="garden",
-        model={"path": str(model)},
+        model={"path": str(untrained)},
         domains={
             "garden": section(
                 servers=[url],
@@ -231,6 +233,15 @@ def test_a_parameter_of_a_described_action_space_is_checked(url):
 
 def test_the_first_server_that_knows_it_answers(url):
     assert bound(servers=["http://127.0.0.1:9", url]).name == "garden_use"
+
+
+async def test_a_server_whose_scheme_is_in_capitals_is_asked_and_played_on(url):
+    loud = url.replace("http", "HTTP")
+    assert bound(servers=[loud]).name == "garden_use"
+    assert bound(servers=[loud], environment="micro/tools").domain == "tools"
+    lease = await Lease.create(loud, environment="acme/garden", key="loud", deadline=60)
+    await lease.reset(episode="e", task=TASK, seed=0, deadline=60)
+    await lease.release()
 
 
 def test_no_server_that_answers_is_one_line_that_says_what_each_said(start):
@@ -294,6 +305,21 @@ def test_an_interpreter_that_lacks_an_environment_of_ours_is_refused(elsewhere):
         ConfigurationError, match=r"garden\.python: .* no environment named 'micro/"
     ):
         bound(environment="micro/tools", python=str(other))
+
+
+def test_a_range_of_a_parameter_is_looked_at_wherever_the_environment_is(
+    monkeypatch, elsewhere, url
+):
+    monkeypatch.setenv("PYTHONPATH", str(elsewhere.folder))
+    own_file, interpreter = {"environment": "acme_garden:Garden"}, {"python": elsewhere.python}
+    for named in (own_file, interpreter, {"servers": [url]}):
+        with pytest.raises(ConfigurationError) as raised:
+            bound(**named, params={"shade": 2})
+        assert str(raised.value) == (
+            "domains.garden.params: parameter 'shade': input should be less than or equal to 1, "
+            "got 2"
+        )
+        assert bound(**named, params={"shade": 1}).name == "garden_use"
 
 
 def test_ones_own_file_is_described_by_this_interpreter(monkeypatch, elsewhere):

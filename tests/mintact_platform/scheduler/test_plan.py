@@ -1,5 +1,7 @@
 """What is looked up before anything starts, and what that costs."""
 
+import pytest
+
 PLAN = """
 import sys
 from pathlib import Path
@@ -11,6 +13,11 @@ planned = plan(config.load(Path("run.toml")), Registry.discover())
 assert planned.config.trainer.name == "torch"
 print(sorted({"torch", "transformers", "playwright", "sglang"} & set(sys.modules)))
 """
+
+
+@pytest.fixture
+def model(untrained):
+    return untrained
 
 
 def test_a_run_is_planned_without_what_only_its_children_need(mintact):

@@ -29,8 +29,6 @@ def call(name, arguments):
         os._exit(7)
     if do == "hang":
         time.sleep(1000)
-    if do == "slow":
-        time.sleep(0.4)
     if do == "breed":
         subprocess.Popen(["sleep", "1000"], start_new_session=True)
     if do == "noise":
@@ -77,10 +75,17 @@ def main():
     if HOW == "stays":
         # a child of its own that holds the pipes, and no ear for the end of its input
         subprocess.Popen(["sleep", "1000"])
+    late = []
     for line in sys.stdin:
         message = json.loads(line)
         if "id" not in message:
             continue
+        if message.get("params", {}).get("arguments", {}).get("do") == "late":
+            # its answer comes with the next message, and so never in time
+            late.append(message)
+            continue
+        while late:
+            send({"id": late[0]["id"], "result": answer(late.pop(0))})
         found = answer(message)
         if found is None:
             error = {"code": -32601, "message": f"no method {message['method']}"}

@@ -1,11 +1,14 @@
 """What servers may do wrong, and what an agent is offered."""
 
+import asyncio
 import json
 import re
+import ssl
 import tomllib
 from pathlib import Path
 
 import pytest
+import trustme
 
 from mintact_platform.config import parse
 from mintact_platform.errors import ConfigurationError, EnvironmentFailure
@@ -125,9 +128,9 @@ async def test_a_server_that_hangs_fails_at_the_deadline(playing, raw):
 async def test_a_late_answer_can_be_the_agents_to_deal_with(playing, raw):
     environment = playing(**raw(), call_seconds=0.2, on_timeout="show")
     await begin(environment)
-    seen, *_ = await environment.step(call("echo", do="slow"))
+    seen, *_ = await environment.step(call("echo", do="late"))
     assert seen["text"] == "error: no answer within 0.2 s"
-    environment._call_s = 5.0
+    environment._call_s = 60.0
     seen, *_ = await environment.step(call("echo", n=2))
     assert seen["text"] == 'echo {"n": 2}'
 
@@ -193,6 +196,22 @@ async def test_a_wrong_setup_or_check_is_named(playing, raw):
 def test_a_server_that_cannot_be_as_described_is_refused_at_once(playing, params, words):
     with pytest.raises(ConfigurationError, match=words.replace("?", r"\?")):
         playing(**params)
+
+
+@pytest.mark.parametrize("scheme", ["https", "HTTPS"])
+async def test_a_server_that_cannot_prove_its_name_gets_nothing(playing, scheme):
+    context, came = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), []
+    trustme.CA().issue_cert("localhost").configure_cert(context)
+
+    async def greet(_, writer):
+        came.append(writer)
+        writer.close()
+
+    async with await asyncio.start_server(greet, "localhost", 0, ssl=context) as server:
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(EnvironmentFailure):
+            await begin(playing(url=f"{scheme}://localhost:{port}/mcp"))
+    assert not came
 
 
 def test_it_keeps_the_contract_of_an_environment(raw):

@@ -196,7 +196,7 @@ async def test_a_failure_never_repeats_the_key(endpoint, engine, say, monkeypatc
 async def test_a_hanging_request_ends_by_its_own_deadline(endpoint, engine, say):
     endpoint.does("hang", say.completion("at last"))
     # long enough for the second request of a busy machine
-    reply = await (await engine(timeout=1.0)).chat(ASK)
+    reply = await (await engine(timeout=5.0)).chat(ASK)
     assert (reply.text, reply.attempts) == ("at last", 2)
 
 

@@ -182,6 +182,7 @@ async def test_a_full_server_is_told_from_a_broken_one_and_waited_for(playing, f
         await begin(second)
     assert caught.value.kind == "full"
     await first.close()
+    second._open_s = 60.0
     observation, _ = await begin(second)
     assert observation["text"] == "count 0"
     assert fake.closed == 1
@@ -210,6 +211,10 @@ async def test_a_failed_reset_is_typed(playing, fake):
 def test_what_is_no_address_is_refused_at_once(playing, url):
     with pytest.raises(ConfigurationError, match="no address"):
         playing(url=url)
+
+
+async def test_a_scheme_may_be_written_in_capitals(playing, fake):
+    await begin(playing(url=fake.url.replace("http", "HTTP")))
 
 
 async def test_headers_take_secrets_from_the_environment(playing, monkeypatch):

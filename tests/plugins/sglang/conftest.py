@@ -59,8 +59,12 @@ class StandIn:
         self.healthy = True
         self.hold = asyncio.Event()
         self.hold.set()
-        self._listener = socket.create_server(("127.0.0.1", port))
-        self.port = self._listener.getsockname()[1]
+        # bound and deaf: nobody else gets the port while no stand-in listens on it
+        self.holder = socket.socket()
+        self.holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.holder.bind(("127.0.0.1", port))
+        self.port = self.holder.getsockname()[1]
+        self._listener = socket.create_server(("127.0.0.1", self.port))
         self.url = f"http://127.0.0.1:{self.port}"
         self._server = uvicorn.Server(
             uvicorn.Config(self._app(), log_level="critical", lifespan="off", ws="none")
@@ -143,6 +147,7 @@ async def stand_in() -> AsyncIterator[Callable[..., StandIn]]:
     yield make
     for one in made:
         await one.die()
+        one.holder.close()
 
 
 @pytest.fixture

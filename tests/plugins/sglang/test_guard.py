@@ -16,19 +16,21 @@ from mintact_platform.errors import MintactError
 from mintact_platform.trees import marked
 
 MARK = f"sglang-guard-{os.getpid()}"
+STRAY = f"stray-{os.getpid()}"
+"""Last word of the command line of what these tests leave behind, and no others."""
 
 # a server whose helper leaves its tree and forgets its mark, as pickled memory's manager does
 SERVER = """
 import http.server, os, sys
 if os.fork() == 0:
     os.setsid()
-    os.execve(sys.executable, [sys.executable, "-c", "import time; time.sleep(600)", "stray"], {})
+    os.execve(sys.executable, [sys.executable, "-c", "import time; time.sleep(600)", "STRAY"], {})
 class Answer(http.server.SimpleHTTPRequestHandler):
     def do_GET(self):
         self.send_response(200)
         self.end_headers()
 http.server.HTTPServer(("127.0.0.1", int(sys.argv[1])), Answer).serve_forever()
-"""
+""".replace("STRAY", STRAY)
 
 
 def strays() -> int:
@@ -39,7 +41,7 @@ def strays() -> int:
                 words = (process / "cmdline").read_bytes().split(b"\0")
             except OSError:
                 continue
-            found += words[-2:-1] == [b"stray"]
+            found += words[-2:-1] == [STRAY.encode()]
     return found
 
 
@@ -57,6 +59,7 @@ async def test_stopping_ends_the_server_and_what_it_left_behind(tmp_path, until)
 
 async def test_a_killed_server_ends_its_guard(tmp_path, until):
     child = await launch(server, ports=1, probe="/", log=tmp_path / "log", mark=MARK, deadline=60)
+    await until(lambda: strays() == 1)
     served = [pid for pid in marked(MARK) if pid != child.process.pid]
     left = Path(f"/dev/shm/sgl_shm_mm_{served[0]}_0123abcd")
     left.touch()

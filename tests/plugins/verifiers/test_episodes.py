@@ -88,7 +88,7 @@ async def test_an_episode_that_is_left_leaves_nothing(make):
     for _ in range(3):
         await begin(environment, 0)
     await environment.close()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(60):
         while len(asyncio.all_tasks()) > 1:
             await asyncio.sleep(0)
 
@@ -121,6 +121,7 @@ async def endpoint():
 
     served = Endpoint(ask)
     async with httpx.AsyncClient(base_url=await served.open(), trust_env=False) as client:
+        client.served = served
         yield client
     await served.close()
 
@@ -154,3 +155,17 @@ async def test_the_endpoint_survives_other_protocols_and_early_hang_ups(endpoint
         await writer.wait_closed()
     asked = {"messages": [{"role": "user", "content": "still there"}]}
     assert (await endpoint.post("chat/completions", json=asked)).status_code == 200
+
+
+async def test_closing_the_endpoint_ends_connections_that_are_being_closed_too(
+    endpoint, monkeypatch
+):
+    async def never(writer):
+        await asyncio.Event().wait()
+
+    others = asyncio.all_tasks()
+    monkeypatch.setattr(asyncio.StreamWriter, "wait_closed", never)
+    assert (await endpoint.get("models")).status_code == 404
+    assert asyncio.all_tasks() > others
+    await endpoint.served.close()
+    assert asyncio.all_tasks() <= others

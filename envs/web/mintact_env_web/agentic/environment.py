@@ -10,6 +10,7 @@ from mintact_env_web.agentic.site import META, WrittenSite, load, sites_in
 from mintact_env_web.agentic.source import SitesSource
 from mintact_env_web.browser.frames import FrameFormat
 from mintact_env_web.environment import WebEnvironment
+from mintact_platform.environments.settings import Pixels
 from mintact_platform.errors import ConfigurationError, near_match
 
 _RECENT = 64
@@ -44,8 +45,8 @@ class Sites(Served):
         self,
         *,
         sites: str,
-        width: int = 1280,
-        height: int = 720,
+        width: Pixels = 1280,
+        height: Pixels = 720,
         with_url: bool = False,
         image_format: FrameFormat = "jpeg",
     ) -> None:

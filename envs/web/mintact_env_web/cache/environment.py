@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from mintact_env_web.cache.replay import ReplaySource
 from mintact_env_web.environment import Info, Observation, WebEnvironment
+from mintact_platform.environments.settings import Pixels, Seconds
 
 
 class Cache(WebEnvironment):
@@ -33,12 +34,12 @@ class Cache(WebEnvironment):
         self,
         *,
         sites: str,
-        width: int = 1280,
-        height: int = 720,
+        width: Pixels = 1280,
+        height: Pixels = 720,
         with_url: bool = False,
         image_format: Literal["jpeg", "png"] = "jpeg",
         network: Literal["none", "proxy-lock"] = "proxy-lock",
-        settle_s: float = 4.0,
+        settle_s: Seconds = 4.0,
     ) -> None:
         super().__init__(
             ReplaySource(Path(sites).expanduser()),

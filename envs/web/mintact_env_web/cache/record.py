@@ -21,6 +21,7 @@ from mintact_env_web.cache.scripts import Call, write_script
 from mintact_env_web.cache.store import META, Bodies, Site, save
 from mintact_env_web.environment import Info, Observation, WebEnvironment
 from mintact_env_web.live import LiveSource
+from mintact_platform.environments.settings import Pixels, Seconds
 from mintact_platform.errors import ConfigurationError
 from mintact_platform.records.task import Task
 from mintact_platform.records.verdict import StateCheck
@@ -132,11 +133,11 @@ class Record(WebEnvironment):
         directory: str,
         hosts: tuple[str, ...] = (),
         private: tuple[str, ...] = (),
-        width: int = 1280,
-        height: int = 720,
+        width: Pixels = 1280,
+        height: Pixels = 720,
         with_url: bool = False,
         keep_secrets: bool = False,
-        settle_s: float = 3.0,
+        settle_s: Seconds = 3.0,
     ) -> None:
         policy = Policy(tuple(hosts), tuple(private))
         self._directory_of_site = Path(directory).expanduser()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mintact_env_web.browser.frames import FrameFormat
 from mintact_env_web.environment import WebEnvironment
 from mintact_env_web.synth.source import SynthSource
+from mintact_platform.environments.settings import Pixels
 
 
 class Synth(WebEnvironment):
@@ -22,8 +23,8 @@ class Synth(WebEnvironment):
     def __init__(
         self,
         *,
-        width: int = 1280,
-        height: int = 720,
+        width: Pixels = 1280,
+        height: Pixels = 720,
         with_url: bool = False,
         image_format: FrameFormat = "jpeg",
     ) -> None:

@@ -3,7 +3,7 @@
 import base64
 import contextlib
 import email.utils
-import time
+import threading
 
 import pytest
 from hypothesis import given, settings
@@ -114,9 +114,16 @@ async def test_nobody_there_and_nobody_answering(endpoint):
     with pytest.raises(ModelServerError, match="cannot be reached") as error:
         await ask("http://127.0.0.1:9/v1", tries=2)
     assert error.value.kind == "unreachable"
-    slow = endpoint(lambda body: time.sleep(0.5) or "late")
+    given_up = threading.Event()
+
+    def never(body):
+        given_up.wait(60)
+        return 200, {"connection": "close"}, b""
+
+    slow = endpoint(never)
     with pytest.raises(ModelServerError, match="no answer in time") as error:
         await ask(slow.url, timeout_s=0.05, tries=1)
+    given_up.set()
     assert error.value.kind == "timeout"
 
 

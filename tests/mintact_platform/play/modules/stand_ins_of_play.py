@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from typing import Any
@@ -18,9 +19,10 @@ class Wall(gymnasium.Env):
     metadata = {"mintact": {"domain": "desktop", "action_space": "computer_use"}}
 
     def __init__(
-        self, *, boots: bool = True, more: bool = False, seconds: float = 0, width: int = 300
+        self, *, boots: bool = True, more: bool = False, after: str = "", width: int = 300
     ) -> None:
-        time.sleep(seconds)
+        while after and not os.path.exists(after):
+            time.sleep(0.02)
         if not boots:
             print("the wall has no bricks", file=sys.stderr, flush=True)
             raise RuntimeError("no bricks")

@@ -1,0 +1,40 @@
+"""What is wrong and shows only in a run: one line that says whose fault it is."""
+
+from __future__ import annotations
+
+import sqlite3
+
+import pytest
+
+pytestmark = pytest.mark.runs
+
+
+def test_a_newer_database_and_a_corrupt_checkpoint_are_refused_untouched(mintact):
+    path = mintact.run_file(trainer__steps=1)
+    mintact("train", path)
+    weights = max(
+        (mintact.run / "checkpoints" / "1").glob("*.safetensors"), key=lambda f: f.stat().st_size
+    )
+    sound = weights.read_bytes()
+    weights.write_bytes(sound[:-4] + b"\0\1\2\3")
+    output = mintact("train", path, "--resume", "trainer.steps=2", code=2)
+    assert "checkpoint" in output.strip().splitlines()[-1]
+    weights.write_bytes(sound)
+    with sqlite3.connect(mintact.run / "run.db") as connection:
+        connection.execute("pragma user_version = 99")
+    connection.close()
+    output = mintact("train", path, "--resume", "trainer.steps=2", code=2)
+    assert len(output.strip().splitlines()) == 1
+    with sqlite3.connect(mintact.run / "run.db") as connection:
+        connection.execute("pragma user_version = 1")
+    connection.close()
+    mintact("train", path, "--resume", "trainer.steps=2")
+    assert len(mintact.rows("select * from steps")) == 2
+
+
+def test_a_run_without_any_verdict_ends_with_the_judges_fault(mintact):
+    path = mintact.run_file(domains__mobile__judge="stand_ins:returns_a_number")
+    output = mintact("train", path, code=1)
+    assert "domains.mobile.judge: " in output
+    assert "not one verdict, the last: " in output
+    assert "returned int, not a Verdict" in output
