@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import shutil
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -48,6 +49,8 @@ def once(tmp_path_factory):
         with (shared / f"{name}.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not done.exists():
+                # of another worker, whose `make` failed
+                shutil.rmtree(folder, ignore_errors=True)
                 folder.mkdir()
                 make(folder)
                 done.touch()

@@ -28,6 +28,7 @@ MOMENTS = {
 """What slows a run down there, and whether it came; in the order in which a run meets them."""
 
 
+@pytest.mark.runs
 @pytest.mark.timeout(600)
 def test_after_kills_at_chosen_moments_the_run_goes_on_as_if_nothing_had_happened(
     mintact, ledger_of, same_as_recomputed
