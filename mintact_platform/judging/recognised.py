@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 import sys
 import typing
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any
 
@@ -31,12 +33,14 @@ def why_no_judge(function: Callable[..., Any]) -> str:
         >>> why_no_judge(add)
         'returns int, not a Verdict'
     """
-    if not signatures.takes(function, 2):
-        return "cannot be called with (task, trajectory)"
     plain = function
     while isinstance(plain, functools.partial):
         plain = plain.func
-    if str(getattr(plain, "__module__", "")).partition(".")[0] in sys.stdlib_module_names:
+    if hasattr(plain, "__wrapped__"):
+        return ""  # what it looks like is what it was made from
+    if not signatures.takes(function, 2):
+        return "cannot be called with (task, trajectory)"
+    if _is_pythons_own(plain):
         return f"is {_named(plain)} of Python's own library"
     try:
         signature = signatures.read(function)
@@ -49,6 +53,17 @@ def why_no_judge(function: Callable[..., Any]) -> str:
         if not _may_be(parameter.annotation, _not_built_in):
             return f"takes {_named(parameter.annotation)} where it is given a {argument}"
     return ""
+
+
+def _is_pythons_own(function: Callable[..., Any]) -> bool:
+    """By where its module's file lies; a file of one's own may be called `code.py`."""
+    if not (inspect.isroutine(function) or isinstance(function, type)):
+        return False
+    name = str(function.__module__)
+    if name.partition(".")[0] not in sys.stdlib_module_names:
+        return False
+    file = getattr(sys.modules.get(name), "__file__", None)
+    return file is None or Path(file).is_relative_to(Path(os.__file__).parent)
 
 
 def _may_be(annotation: Any, fits: Callable[[type], bool]) -> bool:
@@ -66,8 +81,11 @@ def _may_be(annotation: Any, fits: Callable[[type], bool]) -> bool:
 
 
 def _gives_a_verdict(kind: type) -> bool:
-    of_ones_own = getattr(kind, "_is_protocol", False)
-    return of_ones_own or issubclass(Verdict, kind) or issubclass(kind, (Verdict, Awaitable))
+    try:
+        of_ones_own = getattr(kind, "_is_protocol", False)
+        return of_ones_own or issubclass(Verdict, kind) or issubclass(kind, (Verdict, Awaitable))
+    except TypeError:
+        return not typing.is_typeddict(kind)
 
 
 def _not_built_in(kind: type) -> bool:

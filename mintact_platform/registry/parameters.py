@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Literal
@@ -59,32 +60,55 @@ def check(target: Callable[..., Any], params: Mapping[str, Any], *, where: str) 
     return _checked(model, params, where)
 
 
-def check_schema(schema: Mapping[str, Any], params: Mapping[str, Any], *, where: str) -> None:
+def check_schema(
+    schema: Mapping[str, Any], params: Mapping[str, Any], *, where: str, names_only: bool = False
+) -> None:
     """Check parameters of a target that is not installed here by their JSON schema.
 
-    Names, simple types and ranges of numbers are checked here, the rest where the target is.
+    Names, simple types and ranges of numbers are checked here, the rest where the target is. A
+    schema that says something odd, as a foreign server's may, checks so much less.
+
+    Args:
+        schema: of the parameters.
+        params: given ones.
+        where: they stand.
+        names_only: the target's own types have been asked.
 
     Raises:
         ConfigurationError: naming `where`, the parameter, and what is accepted.
     """
-    required = schema.get("required", ())
+    properties, required = schema.get("properties"), schema.get("required")
+    described = properties if isinstance(properties, Mapping) else {}
+    needed = required if isinstance(required, list | tuple) else ()
     fields: dict[str, Any] = {
-        name: (_simple(described), ... if name in required else None)
-        for name, described in schema.get("properties", {}).items()
+        name: (Any if names_only else _simple(one), ... if name in needed else None)
+        for name, one in described.items()
+        if not name.startswith("_")
     }
     extra: Literal["allow", "forbid"] = "allow"
-    if schema.get("additionalProperties", True) is False:
+    if schema.get("additionalProperties", True) is False and len(fields) == len(described):
         extra = "forbid"
     config = ConfigDict(extra=extra, protected_namespaces=())
-    model = create_model("parameters", __config__=config, __validators__=_NUMBERS, **fields)
+    with warnings.catch_warnings():
+        # of names that pydantic would rather not see
+        warnings.simplefilter("ignore")
+        model = create_model("parameters", __config__=config, __validators__=_NUMBERS, **fields)
     _checked(model, params, where)
 
 
-def _simple(described: Mapping[str, Any]) -> Any:
-    kind = _SIMPLE.get(described.get("type"), Any)
-    found = {short: described.get(name) for short, name in _BOUNDS.items()}
-    bounds: Any = {short: one for short, one in found.items() if isinstance(one, (int, float))}
-    return Annotated[kind, Interval(**bounds)] if kind in (int, float) else kind
+def _simple(described: Any) -> Any:
+    """The type that a property is described with, its bounds too where they are numbers."""
+    if not isinstance(described, Mapping) or not isinstance(described.get("type"), str):
+        return Any
+    kind = _SIMPLE.get(described["type"], Any)
+    if kind not in (int, float):
+        return kind
+    bounds: Any = {}
+    for short, name in _BOUNDS.items():
+        bound: Any = described.get(name)
+        if type(bound) in (int, float) and math.isfinite(bound) and kind(bound) == bound:
+            bounds[short] = kind(bound)
+    return Annotated[kind, Interval(**bounds)]
 
 
 _BOUNDS = {"ge": "minimum", "gt": "exclusiveMinimum", "le": "maximum", "lt": "exclusiveMaximum"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import sys
 from collections.abc import Callable
@@ -26,9 +27,9 @@ def read(target: Callable[..., Any]) -> inspect.Signature:
             raise TypeError("it is a function of the interpreter")
         try:
             return inspect.signature(target, eval_str=True)
-        except NameError:
+        except Exception:  # of what it returns, perhaps
             written = inspect.signature(target)
-        scope = vars(sys.modules[target.__module__])
+        scope = _scope(target)
         found = [_looked_up(parameter, scope) for parameter in written.parameters.values()]
         return written.replace(parameters=found)
     except PluginError:
@@ -49,6 +50,25 @@ def takes(target: Callable[..., Any], count: int) -> bool:
     except ValueError:
         return True  # it has none to look at
     return True
+
+
+def _scope(target: Callable[..., Any]) -> dict[str, Any]:
+    """The names that its annotations were written with: of the module that defines what is called.
+
+    A class may have its `__init__` from elsewhere, and a partial is of no module that matters.
+    """
+    while isinstance(target, functools.partial):
+        target = target.func
+    called: Any = target
+    if isinstance(target, type):
+        called = target.__init__  # type: ignore[misc]
+    elif not inspect.isroutine(target):
+        called = type(target).__call__
+    called = inspect.unwrap(getattr(called, "__func__", called))
+    scope: dict[str, Any] = getattr(called, "__globals__", None) or vars(
+        sys.modules[target.__module__]
+    )
+    return scope
 
 
 def _looked_up(parameter: inspect.Parameter, scope: dict[str, Any]) -> inspect.Parameter:

@@ -78,7 +78,8 @@ def _environment(
         return _installed(target, section, where)
     described = _described(section, where, deadline)
     schema, refused = described.get("parameters") or {}, described.get("refused")
-    parameters.check_schema(schema, section.params, where=f"{where}.params")
+    asked = "refused" in described
+    parameters.check_schema(schema, section.params, where=f"{where}.params", names_only=asked)
     if refused is not None:
         raise ConfigurationError(refused["what"], where=f"{where}.params", next=refused["next"])
     return described

@@ -3,8 +3,10 @@ from __future__ import annotations
 import functools
 import json
 import shutil
+import sys
+import types
 from collections.abc import Awaitable, Coroutine, Mapping
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, Protocol, TypedDict
 
 import pytest
 
@@ -47,7 +49,20 @@ class Called:
     async def __call__(self, task, trajectory): ...
 
 
+class Row(TypedDict):
+    success: bool
+
+
+def adapted(function):
+    @functools.wraps(function)
+    def judge(task, trajectory): ...
+
+    return judge
+
+
 JUDGES = [
+    adapted(lambda answer: True),
+    adapted(says(float)),
     lambda task, trajectory: None,
     lambda *anything: None,
     lambda t, v, scale=1.0: None,
@@ -69,9 +84,19 @@ def test_what_may_be_a_judge_is_taken(judge):
     assert why_no_judge(judge) == ""
 
 
+def test_a_file_of_ones_own_may_be_called_like_one_of_pythons(monkeypatch, tmp_path):
+    own = types.ModuleType("code")
+    own.__file__ = str(tmp_path / "code.py")
+    monkeypatch.setitem(sys.modules, "code", own)
+    judge = says(Verdict)
+    judge.__module__ = "code"
+    assert why_no_judge(judge) == ""
+
+
 NONE = {
     "returns int, not": says(int),
     "returns None, not": says(None),
+    "returns Row, not": says(Row),
     "returns float | None, not": says(float | None),
     "returns list[collections.abc.Mapping[str, int]], not": says(list[Mapping[str, int]]),
     "returns collections.abc.Awaitable[bool], not": says(Awaitable[bool]),

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from mintact_platform.errors import ConfigurationError, PluginError
-from mintact_platform.registry.parameters import bind, check, made
+from mintact_platform.registry.parameters import bind, check, check_schema, made
 from mintact_platform.registry.signatures import takes
 
 
@@ -47,6 +47,7 @@ def test_a_missing_parameter_is_said():
 
 LAZY = """
 from __future__ import annotations
+import functools, typing
 from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from heavy import Made, Size
@@ -55,6 +56,8 @@ def makes(*, size: int = 3) -> Made: ...
 class Kept:
     def __init__(self, *, size: int = 3) -> Nothing: ...
 def takes(*, size: Size = 3) -> None: ...
+partial = functools.partial(makes)
+def odd(*, size: int = 3) -> typing.nope.Made: ...
 """
 
 
@@ -79,7 +82,7 @@ def lazy(written):
     return written("lazy_plugin", LAZY)
 
 
-@pytest.mark.parametrize("name", ["makes", "Kept"])
+@pytest.mark.parametrize("name", ["makes", "Kept", "partial", "odd"])
 def test_what_a_target_returns_may_be_named_for_type_checkers_alone(lazy, name):
     assert check(getattr(lazy, name), {"size": "4"}, where="x") == {"size": 4}
     with pytest.raises(ConfigurationError, match="'size'"):
@@ -171,3 +174,25 @@ def test_a_target_takes_so_many_arguments_and_no_more(count, fits):
 def test_a_function_of_the_interpreter_is_no_target():
     with pytest.raises(PluginError, match=r"^x: .*it is a function of the interpreter"):
         check(operator.add, {}, where="x")
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"properties": {"n": {"type": ["integer", "null"]}}},
+        {"properties": {"n": True}, "required": None},
+        {"properties": None},
+        {"properties": {"n": {"type": "integer", "minimum": 0.5, "maximum": float("nan")}}},
+        {"properties": {"n": {"type": "number", "minimum": 0, "exclusiveMinimum": True}}},
+        {"properties": {"__base__": {}, "copy": {}}, "additionalProperties": False},
+    ],
+)
+def test_a_schema_that_says_odd_things_checks_so_much_less(schema):
+    check_schema(schema, {"n": 1}, where="x")
+
+
+def test_bounds_of_a_schema_are_checked_unless_the_types_themselves_were_asked():
+    schema = {"properties": {"n": {"type": "integer", "minimum": 1}}}
+    with pytest.raises(ConfigurationError, match=r"'n'.*greater than or equal to 1"):
+        check_schema(schema, {"n": 0}, where="x")
+    check_schema(schema, {"n": 0}, where="x", names_only=True)
