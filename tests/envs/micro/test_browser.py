@@ -5,7 +5,6 @@ import signal
 from pathlib import Path
 from uuid import uuid4
 
-import psutil
 import pytest
 from mintact_env_micro.browser import SharedBrowser, browser_path, open_view, shared_browser
 from mintact_env_micro.web_environment import Web
@@ -40,16 +39,6 @@ def browsers(mark):
     return [pid for pid, line in started(mark).items() if "--remote-debugging-pipe" in line]
 
 
-def first_ones(pids):
-    """Those that no other of them started: a child has its parent's name until it runs its own."""
-    found = []
-    for pid in pids:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            if psutil.Process(pid).ppid() not in pids:
-                found.append(pid)
-    return found
-
-
 async def gone(mark):
     """Wait until nothing marked runs."""
     async with asyncio.timeout(60):
@@ -57,7 +46,9 @@ async def gone(mark):
             await asyncio.sleep(0.02)
 
 
-async def test_all_environments_of_a_loop_share_one_browser_and_the_last_one_ends_it(mark):
+async def test_all_environments_of_a_loop_share_one_browser_and_the_last_one_ends_it(
+    mark, first_ones
+):
     first, second = Web(), Web()
     await asyncio.gather(first.reset(seed=1), second.reset(seed=2))
     shared = first_ones(browsers(mark))

@@ -5,7 +5,6 @@ import shutil
 import signal
 import tempfile
 
-import psutil
 import pytest
 from mintact_env_web.browser import driver as driver_module
 from mintact_env_web.browser import frames, hands, host, launch, running
@@ -57,22 +56,14 @@ def browsers(started):
     return [pid for pid, line in started().items() if "--remote-debugging-pipe" in line]
 
 
-def first_ones(pids):
-    """Those that no other of them started: a child has its parent's name until it runs its own."""
-    found = []
-    for pid in pids:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            if psutil.Process(pid).ppid() not in pids:
-                found.append(pid)
-    return found
-
-
 def left(temporary):
     return [path for path in temporary.iterdir() if path.name != "dotnet-diagnostic"]
 
 
 @pytest.mark.browser
-async def test_environments_share_one_browser_and_the_last_one_ends_it(started, gone, temporary):
+async def test_environments_share_one_browser_and_the_last_one_ends_it(
+    started, gone, temporary, first_ones
+):
     first, second = environment(), environment()
     await asyncio.gather(first.reset(options=TASK), second.reset(options=TASK))
     shared = first_ones(browsers(started))
