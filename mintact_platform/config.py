@@ -212,6 +212,8 @@ class SftSection(_Section):
     """Further steps when the gate is missed."""
     gate_rounds: int = Field(default=4, ge=0)
     """How often further steps are given."""
+    checkpoint_every: int = Field(default=50, gt=0)
+    """Steps from one checkpoint to the next; `--resume` goes on from the newest."""
 
 
 class ObjectiveSection(_Section):

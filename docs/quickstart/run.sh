@@ -25,19 +25,22 @@ stage() { # stage NAME MODEL mintact VERB FILE [key=value …]
   "$@" --runs "$runs" "name=$name" "seed=$seed" "model.path=$model"
 }
 
+started() { # the flag that goes on with a stage which was cut short
+  [ ! -d "$base-$1" ] || echo --resume
+}
+
 echo "1/4 a tiny Qwen3-VL, aligned" >&2
 mintact torch new-model "$base-tiny" --seed "$seed"
 
 if [ ! -d "$base-ground/model" ]; then
   echo "2/4 grounding: supervised, single steps" >&2
-  rm -rf "$base-ground"
-  stage "quickstart-$seed-ground" "$base-tiny" mintact sft "$here/ground.toml"
+  stage "quickstart-$seed-ground" "$base-tiny" mintact sft "$here/ground.toml" $(started ground)
 fi
 if [ ! -d "$base-sft/model" ]; then
   echo "3/4 episodes: supervised, many steps, from a demonstrator that errs" >&2
-  rm -rf "$base-sft"
   # a missed gate is said and lived with; the table will show it
-  stage "quickstart-$seed-sft" "$base-ground/model" mintact sft "$sft" || [ -d "$base-sft/model" ]
+  stage "quickstart-$seed-sft" "$base-ground/model" mintact sft "$sft" $(started sft) ||
+    [ -d "$base-sft/model" ]
 fi
 echo "4/4 asynchronous RL over the domains" >&2
 if [ -d "$base" ]; then

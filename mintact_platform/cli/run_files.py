@@ -35,13 +35,26 @@ def add_run_file(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_resume(parser: argparse.ArgumentParser) -> None:
+    """`--resume` and `--accept-changed-plugins`."""
+    parser.add_argument(
+        "--resume", action="store_true", help="continue an existing run; without it that is refused"
+    )
+    parser.add_argument(
+        "--accept-changed-plugins",
+        action="store_true",
+        help="resume although the run was started with other versions of its plugins",
+    )
+
+
 def run_with_display(
     arguments: argparse.Namespace,
     job: Callable[[RunConfig, Registry, Display], Coroutine[Any, Any, int]],
 ) -> int:
     """Read the run file, discover plugins, run `job` on one loop, then print how the run ended.
 
-    Ledger, table, and the paths of report and curve go to standard output.
+    Ledger, table, and the paths of report and curve go to standard output. Whoever interrupts a
+    verb that has `--resume` is told of it.
     """
     config = load(arguments.run_file, arguments.overrides)
     registry = Registry.discover()
@@ -52,6 +65,10 @@ def run_with_display(
         # what a plugin prints in this process is no result of the run
         with contextlib.redirect_stdout(sys.stderr):
             code = asyncio.run(job(config, registry, display))
+    except KeyboardInterrupt:
+        if "resume" not in arguments or not (arguments.runs / config.name / "run.db").exists():
+            raise
+        raise KeyboardInterrupt("go on with --resume") from None
     finally:
         display.close()
     _closing(arguments.runs / config.name, as_json=arguments.json)

@@ -114,3 +114,24 @@ def missing_tasks(
             else:
                 missing[domain].append(task)
     return missing
+
+
+def recorded(directory: RunDirectory, *, step: int, label: str) -> dict[str, HeldOut]:
+    """An evaluation as recorded, by domain, whichever process played which part of it."""
+    rows = directory.database.read(
+        "select domain, reward is not null live, "
+        "reward is not null and json_extract(verdict_json, '$.label') = 'success' won "
+        "from evaluations where step = ? and label = ?",
+        (step, label),
+    )
+    found: dict[str, list[tuple[int, int]]] = {}
+    for row in rows:
+        found.setdefault(row["domain"], []).append((row["live"], row["won"]))
+    return {
+        domain: HeldOut(
+            sum(won for _, won in some),
+            sum(live for live, _ in some),
+            sum(not live for live, _ in some),
+        )
+        for domain, some in found.items()
+    }

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import re
-import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from mintact_platform import config as configuration
 from mintact_platform.config import RunConfig
-from mintact_platform.errors import ConfigurationError, first_cause
+from mintact_platform.errors import first_cause
 from mintact_platform.models.protocol import WeightsRef
 from mintact_platform.records.task import Task
 from mintact_platform.registry.names import Registry
-from mintact_platform.rollouts.heldout import held_out, missing_tasks
+from mintact_platform.rollouts.heldout import held_out, missing_tasks, recorded
 from mintact_platform.rollouts.seeds import seed_of
 from mintact_platform.scheduler import resume as recovery
 from mintact_platform.scheduler import seen
-from mintact_platform.scheduler.beginning import forget_failed_start
+from mintact_platform.scheduler.beginning import begin
 from mintact_platform.scheduler.build import scheduler_of
 from mintact_platform.scheduler.changes import Changes
 from mintact_platform.scheduler.consume import Consumer
@@ -36,18 +32,8 @@ from mintact_platform.scheduler.state import Scheduler
 from mintact_platform.scheduler.status import Status
 from mintact_platform.scheduler.synchronizer import ParameterSynchronizer
 from mintact_platform.scheduler.tasks import TaskStream
-from mintact_platform.scheduler.used import accept
 from mintact_platform.storage import ledger
 from mintact_platform.storage.directory import RunDirectory
-from mintact_platform.storage.files import write_aside
-
-CHANGEABLE = re.compile(
-    r"name|required_plugins|trainer\.(steps|checkpoints_kept)|evaluation\..*|deadlines\..*"
-    r"|rollout\.active|schedule\..*"
-    r"|domains\..*\.(instances|servers|python|transport|spares|bearer_env)"
-    r"|domains\..*\.judge\.(concurrency|requests_per_minute|retries|cache)"
-)
-"""Settings a resumed run may change; any other would make its past and future two runs."""
 
 
 async def train(
@@ -76,42 +62,20 @@ async def train(
         MintactError: bad input before anything is touched; a failure of the run later.
     """
     checked = plan(config, registry)
-    directory = open_run(config, runs, registry, resume=resume)
+    directory = begin(
+        config,
+        runs,
+        registry,
+        verb="train",
+        resume=resume,
+        accept_changed=accept_changed,
+        say=display.message,
+    )
     try:
-        directory.lock()
-        if resume:
-            for change in accept(directory, config, registry, changes=accept_changed):
-                display.message(f"goes on with {change}")
-            write_aside(directory.path / "config.toml", configuration.dump(config).encode())
         await Training(checked, directory, display, resume=resume).run()
     finally:
         directory.close()
     return 0
-
-
-def open_run(config: RunConfig, runs: Path, registry: Registry, *, resume: bool) -> RunDirectory:
-    """Create the run's directory, or open it to go on with it.
-
-    Raises:
-        StorageError: it exists without `resume`, or is missing with it.
-        ConfigurationError: it was started with settings that may not change.
-    """
-    path = (runs / config.name).absolute()
-    if resume:
-        directory = RunDirectory.open(path, writable=True)
-        try:
-            _same(directory, config)
-        except BaseException:
-            directory.close()
-            raise
-        return directory
-    forget_failed_start(path)
-    return RunDirectory.create(
-        path,
-        config_toml=configuration.dump(config),
-        plugins=registry.versions(),
-        metadata={"verb": "train", "seed": str(config.seed)},
-    )
 
 
 class Training:
@@ -342,7 +306,7 @@ class Training:
         if not any(tasks.values()):
             return {}
         self.display.message(f"evaluating {episodes} held-out tasks a domain ({label})")
-        results = await held_out(
+        await held_out(
             runtime.rollouter,
             self.directory,
             tasks,
@@ -350,33 +314,9 @@ class Training:
             label=label,
             temperature=self.config.evaluation.temperature,
         )
-        rates = {domain: result.rate for domain, result in results.items()}
+        # with what was recorded of it before a kill
+        results = recorded(self.directory, step=step, label=label)
+        rates = {domain: results[domain].rate for domain in tasks}
         shown = ", ".join(f"{d} {100 * rate:.0f} %" for d, rate in rates.items())
         self.display.message(f"step {step}: held-out success {shown}")
         return rates
-
-
-def _same(directory: RunDirectory, config: RunConfig) -> None:
-    recorded = tomllib.loads((directory.path / "config.toml").read_text())
-    before = _flat(configuration.parse(recorded, where="config.toml").model_dump(mode="json"))
-    now = _flat(config.model_dump(mode="json"))
-    changed = [
-        key
-        for key in sorted({*before, *now})
-        if before.get(key) != now.get(key) and not CHANGEABLE.fullmatch(key)
-    ]
-    if changed:
-        raise ConfigurationError(
-            f"the run was started with another {', '.join(changed[:3])}",
-            where=str(directory.path),
-            next="resume with the same settings, or give the new run another name",
-        )
-
-
-def _flat(values: object, prefix: str = "") -> dict[str, str]:
-    if not isinstance(values, dict) or not values:
-        return {prefix.rstrip("."): json.dumps(values, sort_keys=True)}
-    flat: dict[str, str] = {}
-    for key, value in values.items():
-        flat.update(_flat(value, f"{prefix}{key}."))
-    return flat

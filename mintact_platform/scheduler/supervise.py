@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -10,30 +11,47 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from mintact_platform import config as configuration
 from mintact_platform.actions.space import ActionSpace
 from mintact_platform.config import RunConfig
 from mintact_platform.datasets.shards import write_rows
 from mintact_platform.datasets.supervised import Renderer, Source, batch, sources
-from mintact_platform.errors import ConfigurationError, about
+from mintact_platform.errors import ConfigurationError, StorageError, about
 from mintact_platform.models.protocol import WeightsRef
 from mintact_platform.registry import parameters
 from mintact_platform.registry.names import Registry
-from mintact_platform.rollouts.heldout import HeldOut, held_out
+from mintact_platform.rollouts.heldout import HeldOut, held_out, missing_tasks, recorded
 from mintact_platform.scheduler import targets
+from mintact_platform.scheduler.beginning import begin
 from mintact_platform.scheduler.bindings import OFFERS
 from mintact_platform.scheduler.evaluate import held_out_tasks
 from mintact_platform.scheduler.plan import Plan, plan
 from mintact_platform.scheduler.progress import Display, Snapshot
 from mintact_platform.scheduler.runtime import mark, running, trainer_spec
-from mintact_platform.storage import ledger
+from mintact_platform.storage import checkpoints, ledger
 from mintact_platform.storage.directory import RunDirectory
 from mintact_platform.training.process import TrainerProcess
 from mintact_platform.training.trainer import SupervisedRequest
 
 
-async def supervise(config: RunConfig, *, runs: Path, registry: Registry, display: Display) -> int:
+async def supervise(
+    config: RunConfig,
+    *,
+    runs: Path,
+    registry: Registry,
+    display: Display,
+    resume: bool = False,
+    accept_changed: bool = False,
+) -> int:
     """Fine-tune on `sft.data`; the weights lie in `runs/<name>/model/` afterwards.
+
+    Args:
+        config: the checked run file.
+        runs: where runs lie.
+        registry: installed plugins.
+        display: told about progress.
+        resume: go on from the newest checkpoint of an existing stage; the weights become the same
+            as without a stop.
+        accept_changed: resume although it was started with other versions of its plugins.
 
     Returns:
         0, or 1 when the gate was missed.
@@ -52,14 +70,16 @@ async def supervise(config: RunConfig, *, runs: Path, registry: Registry, displa
     for name, params in config.sft.action_spaces.items():
         with about(f"sft.action_spaces.{name}"):
             space_named(registry, name, params)
-    directory = RunDirectory.create(
-        (runs / config.name).absolute(),
-        config_toml=configuration.dump(config),
-        plugins=registry.versions(),
-        metadata={"verb": "sft", "seed": str(config.seed)},
+    directory = begin(
+        config,
+        runs,
+        registry,
+        verb="sft",
+        resume=resume,
+        accept_changed=accept_changed,
+        say=display.message,
     )
     try:
-        directory.lock()
         return await SupervisedStage(checked, directory, data, step_params, display).run()
     finally:
         directory.close()
@@ -112,22 +132,45 @@ class SupervisedStage:
         self.renderer = Renderer(checked.chat, checked.vision, self._space)
         self._spaces: dict[str, ActionSpace] = {}
         self._started = time.monotonic()
+        losses = directory.database.read("select count(*) n from metrics where name = 'sft/loss'")
+        self._recorded: int = losses[0]["n"]
 
     async def run(self) -> int:
-        """Train, gate, export."""
+        """Train, gate, export; what a checkpoint holds is not done again."""
         sft = self.config.sft
         async with self._trainer() as trainer:
-            await self._steps(trainer, 1, sft.steps)
-            passed, last = await self._gate(trainer, 0), sft.steps
-            for attempt in range(sft.gate_rounds if not passed else 0):
-                await self._steps(trainer, last + 1, last + sft.gate_steps)
-                last += sft.gate_steps
-                passed = await self._gate(trainer, attempt + 1)
-                if passed:
+            done = await self._restore(trainer)
+            attempt = max(0, math.ceil((done - sft.steps) / sft.gate_steps))
+            while True:
+                last = sft.steps + attempt * sft.gate_steps
+                await self._steps(trainer, done + 1, last)
+                done = last
+                passed = await self._gate(trainer, attempt)
+                if passed or attempt >= sft.gate_rounds:
                     break
+                attempt += 1
             await self._export(trainer, self.directory.path / "model")
         self.display.message(f"weights in {self.directory.path / 'model'}")
         return 0 if passed else 1
+
+    async def _restore(self, trainer: TrainerProcess) -> int:
+        """Load the newest checkpoint; the last step it holds, 0 without one."""
+        newest = await asyncio.to_thread(checkpoints.newest, self.directory.checkpoints)
+        if newest is None:
+            return 0
+        done = await trainer.load(str(newest.path), deadline=self.config.deadlines.train)
+        self.display.message(f"goes on after step {done}")
+        return done
+
+    async def _checkpoint(self, trainer: TrainerProcess, step: int) -> None:
+        path = self.directory.checkpoints / str(step)
+        try:
+            await trainer.save(str(path), step=step, deadline=self.config.deadlines.push)
+        except StorageError as error:
+            self.display.message(f"no checkpoint at step {step}, an earlier one stays: {error}")
+            return
+        kept = self.config.trainer.checkpoints_kept
+        await asyncio.to_thread(checkpoints.retain, self.directory.checkpoints, keep=kept)
 
     @asynccontextmanager
     async def _trainer(self) -> AsyncIterator[TrainerProcess]:
@@ -148,6 +191,8 @@ class SupervisedStage:
 
     async def _steps(self, trainer: TrainerProcess, first: int, last: int) -> None:
         """Train while the next batch is being rendered."""
+        if first > last:
+            return
         rendering = asyncio.create_task(asyncio.to_thread(self._render, first))
         try:
             for step in range(first, last + 1):
@@ -158,11 +203,14 @@ class SupervisedStage:
                     SupervisedRequest(step, rows, learning_rate(self.config, step), self.params),
                     deadline=self.config.deadlines.train,
                 )
-                await self.directory.database.write(
-                    ledger.metric("sft/loss", "", report.loss, time.time())
-                )
+                if step > self._recorded:
+                    await self.directory.database.write(
+                        ledger.metric("sft/loss", "", report.loss, time.time())
+                    )
                 Path(rows[0].rpartition("#")[0]).unlink()
                 self._show(step, last, report.loss)
+                if step == last or step % self.config.sft.checkpoint_every == 0:
+                    await self._checkpoint(trainer, step)
         finally:
             rendering.cancel()
             await asyncio.gather(rendering, return_exceptions=True)
@@ -187,19 +235,26 @@ class SupervisedStage:
         sft = self.config.sft
         if sft.gate is None:
             return True
-        path = self.directory.weights(attempt)
-        await self._export(trainer, path)
-        async with running(
-            self.plan, self.directory, WeightsRef(path, attempt), incarnation=self.incarnation
-        ) as runtime:
-            results = await held_out(
-                runtime.rollouter,
-                self.directory,
-                held_out_tasks(self.plan, sft.gate_episodes, split="validation"),
-                step=sft.steps + attempt * sft.gate_steps,
-                label="gate",
-                temperature=0.0,
-            )
+        step = sft.steps + attempt * sft.gate_steps
+        tasks = held_out_tasks(self.plan, sft.gate_episodes, split="validation")
+        missing = missing_tasks(self.directory, tasks, step=step, label="gate")
+        if any(missing.values()):
+            path = self.directory.weights(attempt)
+            await self._export(trainer, path)
+            async with running(
+                self.plan, self.directory, WeightsRef(path, attempt), incarnation=self.incarnation
+            ) as runtime:
+                await held_out(
+                    runtime.rollouter,
+                    self.directory,
+                    missing,
+                    step=step,
+                    label="gate",
+                    temperature=0.0,
+                )
+            await asyncio.to_thread(self.directory.retain_weights)
+        found = recorded(self.directory, step=step, label="gate")
+        results = {name: found[name] for name in tasks}
         shown = ", ".join(f"{name} {100 * r.rate:.0f} %" for name, r in results.items())
         passed = self._passes(results)
         self.display.message(

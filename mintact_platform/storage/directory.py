@@ -188,7 +188,7 @@ def _exists(path: Path) -> StorageError:
     if (path / _DATABASE).is_file():
         what, following = (
             "the run exists already",
-            "train --resume goes on with it; or choose a new name",
+            "train, sft and rollout go on with it by --resume; or choose a new name",
         )
     else:
         what, following = "something is there that is no run", "choose a new name"

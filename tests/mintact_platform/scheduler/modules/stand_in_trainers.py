@@ -8,11 +8,11 @@ from mintact_plugin_torch.trainer import TorchTrainer
 
 
 class SlowStep(TorchTrainer):
-    """Gives a test time to kill the scheduler during step 2."""
+    """Gives a test time to kill the scheduler during the step that the environment names."""
 
     def step(self, request):
-        if request.step == 2 and "SLOW_STEP" in os.environ:
-            time.sleep(60)
+        if str(request.step) == os.environ.get("SLOW_STEP"):
+            time.sleep(600)
         return super().step(request)
 
 

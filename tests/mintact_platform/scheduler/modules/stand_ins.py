@@ -2,7 +2,9 @@
 
 import asyncio
 import dataclasses
+import itertools
 import os
+import time
 from hashlib import blake2b
 
 from mintact_plugin_torch.engine.embedded import EmbeddedEngine
@@ -13,6 +15,17 @@ from mintact_platform.actions.ui import BrowserUse, ComputerUse, MobileUse, Tool
 from mintact_platform.errors import ModelServerError
 from mintact_platform.judging.errors import RetryNever
 from mintact_platform.models.chat import Qwen3VLChat
+
+opened = itertools.count(1)
+
+
+def held(*, seed: int):
+    """Demonstrations on the phone; whoever opens them the nth time waits for the test's kill."""
+    from mintact_env_micro.demonstrations import episodes
+
+    if str(next(opened)) == os.environ.get("HELD_AT"):
+        time.sleep(600)
+    yield from episodes(seed=seed, domains=["mobile"], demonstrator="exact")
 
 
 def draw(text):
@@ -87,7 +100,7 @@ class SlowPush(EmbeddedEngine):
     async def update(self, weights):
         self.pushes += 1
         if self.pushes > 2 and "SLOW_PUSH" in os.environ:
-            await asyncio.sleep(60)
+            await asyncio.sleep(600)
         await super().update(weights)
 
 
