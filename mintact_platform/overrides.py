@@ -56,8 +56,8 @@ def apply_overrides(values: dict[str, Any], texts: Sequence[str]) -> None:
             that there is not.
     """
     overrides, known = [read_override(text) for text in texts], set(_domains(values))
-    # a plugin's name first: its parameters are those that come with it
-    for override in sorted(overrides, key=lambda override: override.path[-1] != "name"):
+    # what is larger first, and of it a plugin's name: details are those that come with it
+    for override in sorted(overrides, key=lambda o: (len(o.path), o.path[-1] != "name")):
         _put(values, override)
     for override in overrides:
         _refuse_new_domain(values, known, override)
@@ -67,7 +67,9 @@ def _put(values: dict[str, Any], override: Override) -> None:
     """Another `name` of a plugin leaves the parameters of the one before behind."""
     *parents, last = override.path
     target = values
-    for part in parents:
+    for part, detail in zip(parents, override.path[1:], strict=True):
+        if isinstance(target.get(part), str) and (part == "judge" or detail == "params"):
+            target[part] = {"name": target[part]}  # a bare name stood for the plugin
         target = target.setdefault(part, {})
         if not isinstance(target, dict):
             what = f"{part!r} holds a value, not a section"
@@ -117,9 +119,11 @@ def _unquoted(name: str, text: str) -> str:
 
 def _value(text: str) -> Any:
     try:
-        return tomllib.loads(f"value = {text}")["value"]
+        read = tomllib.loads(f"value = {text}")
     except (ValueError, RecursionError):
         return text
+    # a text of several lines may go on with what looks like another setting
+    return read["value"] if len(read) == 1 else text
 
 
 def _unreadable(text: str) -> ConfigurationError:

@@ -13,21 +13,21 @@ from mintact_platform.registry.lines import one_line
 
 
 def read(target: Callable[..., Any]) -> inspect.Signature:
-    """The signature; what it returns is left as it is written.
+    """The signature; a type that exists for type checkers alone is left as it is written.
 
-    Only what is passed is looked up: a return type that exists for type checkers alone is common
-    where heavy imports are put off.
+    That is common where heavy imports are put off. Only the types of keyword-only arguments, which
+    come from the run file, have to be there.
 
     Raises:
-        PluginError: it cannot be called, nobody can tell how, or the annotation of a parameter
-            names what its module does not have.
+        PluginError: it cannot be called, nobody can tell how, or the annotation of a keyword-only
+            argument names what its module does not have.
     """
     try:
         if inspect.isbuiltin(target):
             raise TypeError("it is a function of the interpreter")
         try:
             return inspect.signature(target, eval_str=True)
-        except Exception:  # of what it returns, perhaps
+        except Exception:  # one of them is not there
             written = inspect.signature(target)
         scope = _scope(target)
         found = [_looked_up(parameter, scope) for parameter in written.parameters.values()]
@@ -76,7 +76,11 @@ def _looked_up(parameter: inspect.Parameter, scope: dict[str, Any]) -> inspect.P
         return parameter
     try:
         return parameter.replace(annotation=eval(parameter.annotation, scope))
-    except NameError as error:
+    except Exception as error:
+        if parameter.kind is not parameter.KEYWORD_ONLY:
+            return parameter
+        if not isinstance(error, NameError):
+            raise
         raise PluginError(
             f"the type of parameter {parameter.name!r}, {parameter.annotation!r}: {error}",
             next="import it outside of `if TYPE_CHECKING`",

@@ -81,3 +81,24 @@ def test_a_key_is_read_as_toml_reads_it(key):
 
 def test_names_that_toml_would_quote_need_none_where_they_have_no_dot():
     assert read_override("domains.my shop+1.quota=2").path == ("domains", "my shop+1", "quota")
+
+
+@pytest.mark.parametrize("bare", ["domains.tools.judge=vlm", "domains.tools.judge.name=vlm"])
+def test_a_judge_chosen_by_its_bare_name_takes_details_whichever_comes_first(path, bare):
+    details = ["domains.tools.judge.params.model=m", "domains.tools.judge.retries=3"]
+    for words in ([bare, *details], [*details, bare]):
+        judge = read(path, words)["domains"]["tools"]["judge"]
+        assert judge == {"name": "vlm", "params": {"model": "m"}, "retries": 3}
+
+
+def test_a_bare_name_in_the_file_takes_details(tmp_path):
+    file = tmp_path / "bare.toml"
+    file.write_text('[domains.web]\njudge = "vlm"\n[schedule]\nmixture = "adaptive"\n')
+    values = read(file, ["domains.web.judge.retries=3", "schedule.mixture.params.floor=1"])
+    assert values["domains"]["web"]["judge"] == {"name": "vlm", "retries": 3}
+    assert values["schedule"]["mixture"] == {"name": "adaptive", "params": {"floor": 1}}
+
+
+@pytest.mark.parametrize("text", ["1\nseed=2", '"a"\nb = 3\n[c]'])
+def test_a_value_of_several_lines_is_one_string(path, text):
+    assert read(path, [f"name={text}"])["name"] == text

@@ -58,6 +58,7 @@ class Kept:
 def takes(*, size: Size = 3) -> None: ...
 partial = functools.partial(makes)
 def odd(*, size: int = 3) -> typing.nope.Made: ...
+def given(task: Made, *others: typing.nope, size: int = 3, **further: Made) -> Made: ...
 """
 
 
@@ -82,8 +83,8 @@ def lazy(written):
     return written("lazy_plugin", LAZY)
 
 
-@pytest.mark.parametrize("name", ["makes", "Kept", "partial", "odd"])
-def test_what_a_target_returns_may_be_named_for_type_checkers_alone(lazy, name):
+@pytest.mark.parametrize("name", ["makes", "Kept", "partial", "odd", "given"])
+def test_types_that_no_parameter_has_may_be_there_for_type_checkers_alone(lazy, name):
     assert check(getattr(lazy, name), {"size": "4"}, where="x") == {"size": 4}
     with pytest.raises(ConfigurationError, match="'size'"):
         check(getattr(lazy, name), {"size": "large"}, where="x")

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -180,6 +184,33 @@ def test_a_judge_that_never_answers_is_told(monkeypatch):
     monkeypatch.setattr(judge, "DEADLINE", 0.5)
     for specimen in (waits, hangs):
         assert "no answer within 0.5 s" in caught(specimen)
+
+
+STOPPED = """
+import os, signal
+from mintact_platform import Verdict
+from mintact_platform.testing import check_judge
+
+stops = iter([signal.SIGSTOP])
+
+async def stopped(task, trajectory):
+    for number in stops:
+        os.kill(os.getpid(), number)
+    return Verdict("abstain")
+
+check_judge(stopped)
+print("a judge")
+"""
+
+
+def test_time_in_which_the_process_stood_still_counts_against_nobody():
+    command = [sys.executable, "-c", STOPPED]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
+        time.sleep(2.3)  # longer than a loop may stand still
+        process.send_signal(signal.SIGCONT)
+        told, _ = process.communicate(timeout=60)
+    assert told == "a judge\n"
 
 
 def test_a_judge_that_blocks_the_event_loop_is_told(monkeypatch):
