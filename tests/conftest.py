@@ -8,6 +8,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import sys
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -17,6 +18,10 @@ UNTIMED = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
 settings.register_profile("repeatable", derandomize=True, **UNTIMED)
 settings.register_profile("exploring", **UNTIMED)
 settings.load_profile("repeatable")
+providers = sys.modules.get("hypothesis.internal.conjecture.providers")
+if hasattr(providers, "_get_local_constants"):
+    # it would draw literals of our modules too: of those that other tests happened to load before
+    providers._get_local_constants = lambda none=providers._local_constants: none
 
 FIRST = (
     "scheduler/test_kill.py",

@@ -7,6 +7,7 @@ import queue
 import threading
 import time
 from collections import Counter, defaultdict, deque
+from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -75,20 +76,30 @@ class Observers:
         registry: whose plugins are told.
         limit: notices that may wait.
         seconds: one call may take.
+        clock: monotonic seconds, by which calls are timed.
 
     Attributes:
         dropped: notices dropped because the queue was full.
     """
 
-    def __init__(self, registry: Registry, *, limit: int = LIMIT, seconds: float = SECONDS) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        *,
+        limit: int = LIMIT,
+        seconds: float = SECONDS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.registry = registry
         self.dropped = 0
-        self._seconds = seconds
+        self._seconds, self._clock = seconds, clock
         self._strikes: Counter[str] = Counter()
         self._spent: defaultdict[str, float] = defaultdict(float)
         self._queue: queue.Queue[tuple[str, dict[str, Any]] | None] = queue.Queue(limit)
         self._calls: deque[_Call] = deque()
         self._running: tuple[_Call, float] | None = None
+        # a call ends or is left behind, and not both
+        self._ending = threading.Lock()
         self._begin()
 
     def notify(self, hook: str, **values: Any) -> None:
@@ -140,32 +151,35 @@ class Observers:
     def _call(self, call: _Call) -> None:
         if self._strikes[call.plugin] >= STRIKES:
             return
-        start = time.monotonic()
+        start = self._clock()
         self._running = running = call, start
+        failed: BaseException | None = None
         try:
             call()
-            self._strikes[call.plugin] = 0
         # whatever it raises, `SystemExit` too, concerns this plugin only
         except BaseException as error:
-            if self._running is running:
-                self._strikes[call.plugin] += 1
-                _write_on_row(self.registry, call.plugin, f"observer: {one_line(error)}")
-        if self._running is running:
+            failed = error
+        with self._ending:
+            if self._running is not running:
+                return
             self._running = None
-            self._spent[call.plugin] += time.monotonic() - start
+            self._spent[call.plugin] += self._clock() - start
+            self._strikes[call.plugin] = 0 if failed is None else self._strikes[call.plugin] + 1
+            if failed is not None:
+                _write_on_row(self.registry, call.plugin, f"observer: {one_line(failed)}")
 
     def _leave_behind_what_hangs(self) -> None:
         """A call that does not end keeps its thread; another one goes on with the rest."""
-        running = self._running
-        if running is None or time.monotonic() - running[1] < self._seconds:
-            return
-        call, _ = running
-        self._running = None
-        self._strikes[call.plugin] = STRIKES
-        self._spent[call.plugin] += self._seconds
-        text = f"observer: {call.what} did not end within {self._seconds:g} s"
-        _write_on_row(self.registry, call.plugin, text)
-        self._begin()
+        with self._ending:
+            if self._running is None or self._clock() - self._running[1] < self._seconds:
+                return
+            call, _ = self._running
+            self._running = None
+            self._strikes[call.plugin] = STRIKES
+            self._spent[call.plugin] += self._seconds
+            text = f"observer: {call.what} did not end within {self._seconds:g} s"
+            _write_on_row(self.registry, call.plugin, text)
+            self._begin()
 
     def _silenced(self) -> list[str]:
         errors = {row.distribution: row.error for row in self.registry.rows}

@@ -235,7 +235,8 @@ class TrainerProcess:
         return frames.unpack(body)
 
     async def _dead(self, call: str) -> TrainerError:
-        for _ in range(50):
+        # a process lets go of its sockets before its exit code can be read
+        for _ in range(500):
             if not self._child.alive():
                 break
             await asyncio.sleep(0.02)

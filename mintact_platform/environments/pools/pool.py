@@ -244,7 +244,7 @@ class Pool:
         home = entry.lease.home
         try:
             await entry.done.wait()
-            if home.suspect:
+            while home.suspect and home.trusted:
                 await home.verify()
         except asyncio.CancelledError:
             self._drop(entry)

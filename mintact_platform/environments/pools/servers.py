@@ -26,6 +26,7 @@ _ANSWER = 4.0
 _BEATEN = BEAT - 1
 _VERIFY = 2.0
 _MISSES = 2
+_SILENT = ("timeout", "unreachable")
 
 _log = logging.getLogger(__name__)
 
@@ -113,11 +114,18 @@ class Server:
                 self.leases[lease](failure)
 
     async def verify(self) -> None:
-        """A worker takes all its instances with it: find out before one is handed out."""
+        """A worker takes all its instances with it: find out before one is handed out.
+
+        A server that did not answer stays suspect; whether it is trusted is told by its silence.
+        """
         async with self._verifying:
-            if self.suspect:
-                with suppress(EnvironmentFailure):  # the rounds decide about a silent server
-                    await self.beat(_VERIFY)
+            if not self.suspect:
+                return
+            try:
+                await self.beat(_ANSWER if self._misses else _VERIFY)
+            except EnvironmentFailure as failure:
+                self.suspect = failure.kind in _SILENT
+            else:
                 self.suspect = False
 
     async def close(self) -> None:

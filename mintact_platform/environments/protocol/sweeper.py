@@ -18,7 +18,7 @@ C = TypeVar("C", bound=Due)
 
 
 class Sweeper(Generic[C]):
-    """Visits open calls when they are due, on a clock of the event loop.
+    """Visits open calls when they are due, in that order, on a clock of the event loop.
 
     The timer only ever moves forward to an earlier moment, so that a call which ends in time costs
     one comparison; a call in vain costs one look over the open calls.
@@ -53,9 +53,9 @@ class Sweeper(Generic[C]):
     def _sweep(self) -> None:
         self._timer, self._next = None, math.inf
         now = asyncio.get_running_loop().time()
-        for call in list(self._calls.values()):
-            if call.due <= now:
-                self._on_due(call)
+        late = [call for call in self._calls.values() if call.due <= now]
+        for call in sorted(late, key=lambda call: call.due):
+            self._on_due(call)
         following = min((call.due for call in self._calls.values()), default=math.inf)
         if following < self._next:
             self._arm(following)

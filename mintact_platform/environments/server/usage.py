@@ -67,18 +67,20 @@ def look(workers: Iterable[Watched]) -> list[Breach]:
 
 def trim(log: Path, cap: int = LOG_CAP) -> None:
     """Keep the beginning and the end of a log over its cap; its writer appends meanwhile."""
+    head, tail = min(_LOG_HEAD, cap // 4), min(_LOG_TAIL, cap // 2)
     try:
-        with log.open("r+b") as file:
-            size = file.seek(0, os.SEEK_END)
+        with log.open("r+b", buffering=0) as file:
+            descriptor = file.fileno()
+            size = os.fstat(descriptor).st_size
             if size <= cap:
                 return
-            file.seek(0)
-            head = file.read(min(_LOG_HEAD, cap // 4))
-            file.seek(-min(_LOG_TAIL, cap // 2), os.SEEK_END)
-            end = file.read()
-            file.truncate(0)
-        with log.open("ab") as file:
-            file.write(head + b"\n... %d bytes cut ...\n" % (size - len(head) - len(end)) + end)
+            cut = b"\n... %d bytes cut ...\n" % (size - head - tail)
+            written, read = head + os.pwrite(descriptor, cut, head), size - tail
+            # the end moves forward with all that is appended meanwhile, unless that never ends
+            while written < cap and (data := os.pread(descriptor, _MB, read)):
+                read += len(data)
+                written += os.pwrite(descriptor, data, written)
+            os.ftruncate(descriptor, written)
     except OSError:
         return
 

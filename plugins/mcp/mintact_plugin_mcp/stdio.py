@@ -33,6 +33,8 @@ Streams = tuple[
 _UNHEARD = (anyio.BrokenResourceError, anyio.ClosedResourceError)
 _GRACE_S = 1.0
 """Seconds a child has after its input ended, and again after SIGTERM."""
+_EXIT_S = 1.0
+"""Seconds from the end of a child's output to its own."""
 _LOOK_S = 0.01
 _CHUNK = 1 << 16
 _LOGGED = 200
@@ -154,7 +156,7 @@ def _message(line: bytes) -> SessionMessage | None:
 
 
 async def _how_it_ended(process: asyncio.subprocess.Process) -> str:
-    await _gone(process, _GRACE_S)
+    await _gone(process, _EXIT_S)
     code = process.returncode
     if code is None:
         return "closed its output"

@@ -18,6 +18,7 @@ WAIT_S = 1.0
 DRAG_STEPS = 12
 ACT_DEADLINE_S = 10
 HISTORY_DEADLINE_S = 5
+CHOOSER_DEADLINE_S = 1.0
 _TWO_FRAMES = """new Promise((done) => {
   requestAnimationFrame(() => requestAnimationFrame(done)); setTimeout(done, 200); })"""
 _RELOADS = (["F5"], ["Control", "r"], ["Control", "F5"], ["Control", "Shift", "r"])
@@ -224,7 +225,7 @@ class Hands:
             self._screen.quiet_chooser = True
             try:
                 await self._click(arguments)
-                await self._screen.choosing(1.0)
+                await self._screen.choosing(CHOOSER_DEADLINE_S)
             finally:
                 self._screen.quiet_chooser = False
         chooser, self._screen.chooser = self._screen.chooser, None

@@ -249,6 +249,7 @@ class Screen:
         if page in self._tabs or self._closing:
             return
         self._opened += 1
+        self._tell("came")
         if self._opened > MAX_OPENED:
             self.fail("the page opens tabs without end")
         if len(self._tabs) >= MAX_TABS:
@@ -299,6 +300,7 @@ class Screen:
 
     def _file_chooser(self, chooser: FileChooser) -> None:
         self.chooser = chooser
+        self._tell("came")
         if self.quiet_chooser:
             return
         offered = ", ".join(self.files()) or "none"
@@ -329,9 +331,13 @@ class Screen:
 
     def _stay(self) -> None:
         """The page began to leave and stays, because a download came of it."""
+        self._tell("stay")
+
+    def _tell(self, news: str) -> None:
+        """Let the current tab's pulse know what is seen only from here."""
         session = None if self._current is None else self._sessions.get(self._current)
         if session is not None and self.failure is None:
-            self.own(_evaluate(session, "window[Symbol.for('mintact')]?.stay()"))
+            self.own(_evaluate(session, f"window[Symbol.for('mintact')]?.{news}()"))
 
     async def _leave_refused(self) -> bool:
         """Whether the current tab showed what no tab may show; it is back at the start page."""

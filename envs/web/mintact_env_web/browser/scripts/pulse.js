@@ -142,11 +142,13 @@ window.navigation?.addEventListener("navigate", (event) => {
 });
 window.navigation?.addEventListener("navigateerror", () => { state.leaving = 0; });
 
-// tabs and downloads appear a little after what brings them
+// tabs, downloads and file choosers appear a little after what brings them
 const HERE = ["", "_self", "_top", "_parent"];
 function expect() { state.coming = clock(); }
 function brings(element) {
-  const link = element instanceof Element ? element.closest("a[href], area[href]") : null;
+  if (!(element instanceof Element)) return false;
+  if (element.matches("input[type=file]:enabled")) return true;
+  const link = element.closest("a[href], area[href]");
   return link !== null && (link.hasAttribute("download") || !HERE.includes(link.target.toLowerCase()));
 }
 addEventListener("click", (event) => {
@@ -157,6 +159,8 @@ addEventListener("submit", (event) => {
   if (!event.defaultPrevented && !HERE.includes(where.toLowerCase())) expect();
 });
 replace(window, "open", (original) => function (...args) { expect(); return original.apply(window, args); });
+// a tab that closes itself is there for a moment more
+if (window === window.top) replace(window, "close", (original) => function () { state.leaving = clock(); return original.call(window); });
 replace(HTMLElement.prototype, "click", (original) => function () {
   if (brings(this)) expect();
   return original.call(this);
@@ -222,6 +226,7 @@ Object.defineProperty(window, KEY, {
     outstanding: (by) => { state.fetches += by; touch(); },
     // the navigation that was begun leads nowhere: a download, an empty answer
     stay: () => { state.leaving = state.coming = 0; },
+    came: () => { state.coming = 0; },
     onShadow: (act) => shadows.push(act), root: (host) => roots.get(host) ?? host.shadowRoot,
   },
 });
