@@ -206,7 +206,7 @@ class Workshop:
     def close(self):
         if self._server is not None:
             self._server.terminate()
-            self._server.communicate(timeout=30)
+            self._server.communicate()
 
     def _address(self):
         if self._server is None:

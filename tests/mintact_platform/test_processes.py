@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections import Counter
 
 import pytest
@@ -52,9 +53,12 @@ def test_who_is_killed_and_takes_long_to_die_is_waited_for(monkeypatch):
             send(pid, number)
 
     monkeypatch.setattr(trees, "_signal", late)
+    monkeypatch.setattr(trees, "_DEADLINE", 60.0)
     command = [sys.executable, "-c", "import time; time.sleep(1000)"]
     with subprocess.Popen(command, env={**os.environ, trees.MARK: mark}) as process:
         try:
+            while trees.marked(mark) != [process.pid]:
+                time.sleep(0.01)  # its variables can be read a little after it was started
             trees.kill_marked(mark)
             assert trees.marked(mark) == []
         finally:

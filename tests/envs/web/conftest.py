@@ -1,6 +1,7 @@
 """One browser a session, and sites that are a few lines of HTML."""
 
 import asyncio
+import contextlib
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,12 +9,29 @@ from uuid import uuid4
 
 import pytest
 import pytest_asyncio
+from mintact_env_web import environment
+from mintact_env_web.browser import dialogs, driver, frames, hands, host, running, tab
 from mintact_env_web.browser.host import browser_host
 from mintact_env_web.browser.launch import find_chromium
+from mintact_env_web.browser.scripts import page_script
 from mintact_env_web.environment import WebEnvironment
 
 from mintact_platform.records.task import Task
 from mintact_platform.records.verdict import StateCheck
+
+FAR_S = 60
+LIMITS = {
+    dialogs: ("DEADLINE_S",),
+    driver: ("START_DEADLINE_S", "STOP_DEADLINE_S"),
+    frames: ("LOAD_LIMIT_S", "CALL_DEADLINE_S"),
+    hands: ("ACT_DEADLINE_S", "HISTORY_DEADLINE_S", "CHOOSER_DEADLINE_S"),
+    host: ("OPEN_DEADLINE_S", "CLOSE_DEADLINE_S"),
+    running: ("LAUNCH_DEADLINE_S", "STOP_DEADLINE_S"),
+    tab: ("GOTO_DEADLINE_S", "OPEN_DEADLINE_S", "TAB_DEADLINE_S"),
+}
+"""Of the browser's side, by module."""
+PAGE_LIMITS = ("LEAVING_MS = 4000", "COMING_MS = 1000", "ANSWER_MS = 2000")
+"""Of the page's side, as `pulse.js` has them."""
 
 
 def pytest_configure(config):
@@ -108,6 +126,44 @@ class Visit:
         return await self.act("click", coordinate=await self.at(selector))
 
 
+@pytest.fixture(scope="session")
+def patience():
+    """`with patience():` limits that protect a run from a bad page lie far away.
+
+    Whoever wants one to be reached sets it near.
+    """
+
+    @contextlib.contextmanager
+    def far():
+        scripts = page_script()
+        for limit in PAGE_LIMITS:
+            assert f"const {limit};" in scripts
+            scripts = scripts.replace(limit, f"{limit.partition(' ')[0]} = {FAR_S * 1000}")
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(host, "page_script", lambda: scripts)
+            for phase in environment.DEADLINES_S:
+                patch.setitem(environment.DEADLINES_S, phase, 4 * FAR_S)
+            for module, names in LIMITS.items():
+                for name in names:
+                    patch.setattr(module, name, FAR_S)
+            yield
+
+    return far
+
+
+@pytest.fixture(autouse=True)
+def patient(patience):
+    """No test fails because the machine is busy."""
+    with patience():
+        yield
+
+
+@pytest.fixture
+def settle_s():
+    """How long a page of `visit` may take to come to rest."""
+    return FAR_S
+
+
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
 async def browser():
     """Keeps one browser for all tests that run on the session's loop."""
@@ -118,13 +174,13 @@ async def browser():
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def visit(browser):
+async def visit(browser, patient, settle_s):
     """Open a site: the start page's HTML, other pages by path."""
     visits = []
 
     async def opened(html, pages=None, *, reset=True, **options):
         source = Pages({"/": html, **(pages or {})})
-        one = Visit(WebEnvironment(source, **options), source)
+        one = Visit(WebEnvironment(source, **{"settle_s": settle_s, **options}), source)
         visits.append(one)
         return await one.reset() if reset else one
 

@@ -69,7 +69,7 @@ def test_the_summary_says_what_was_judged_and_the_run_stays_as_it_is(
     rows = [line.split() for line in printed.out.splitlines()]
     assert rows[0] == ["domain", "judged", "success", "abstained", "failed", "each", "cost"]
     assert [row[:2] for row in rows[1:4]] == [["mobile", "7"], ["web", "7"], ["all", "14"]]
-    assert "14 judged now in 0:0" in printed.out
+    assert re.search(r"14 judged now in \d+:\d\d", printed.out)
     assert "cost 0.12" in printed.out
     (file,) = re.findall(r"judgements: (\S+)", printed.out)
     assert Path(file).parent == recorded_run.path / "judgements"
@@ -136,7 +136,9 @@ def test_failed_trajectories_are_asked_again_the_next_time(judged, lines, record
 @pytest.mark.parametrize("name", ["raises", "hangs", "hangs_in_a_thread", "garbage", "exits"])
 def test_a_hostile_judge_gives_rows_reasons_and_exit_code_1(mintact, lines, recorded_run, name):
     choice = f'{{name="trial_judges:{name}",retries=0,concurrency=14}}'
-    printed = mintact("judge", "run", "--judge", choice, "--deadline", "0.05", code=1)
+    # who answers has the time that a busy machine needs for it
+    deadline = "0.05" if name.startswith("hangs") else "60"
+    printed = mintact("judge", "run", "--judge", choice, "--deadline", deadline, code=1)
     assert len(lines(recorded_run.path)) == 14
     assert re.search(r"all +0 +– +0 +14", printed.out)
     assert re.search(r"failed +reason +first\n14 ", printed.out)

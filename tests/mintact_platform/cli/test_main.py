@@ -143,7 +143,7 @@ def test_an_interrupted_command_exits_130(before, sent, tmp_path):
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     os.kill(process.pid, sent)
-    _, error = process.communicate(timeout=30)
+    _, error = process.communicate(timeout=60)
     assert process.returncode == 130
     assert error == "mintact: interrupted\n"
 

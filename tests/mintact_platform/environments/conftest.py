@@ -305,13 +305,18 @@ async def lease_of(server, transport):
 def server_pid():
     """The server that a manager started here, by the mark of this process's children."""
 
+    def command(process) -> list[str]:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            return process.cmdline()
+        return []  # it ended meanwhile
+
     def find() -> int:
         marked = processes.marked(os.environ["MINTACT_MARK"])
         # not what it forks, which has its name until it runs something else
         return next(
             child.pid
             for child in psutil.Process().children()
-            if child.pid in marked and "mintact_platform.environments.server.app" in child.cmdline()
+            if child.pid in marked and "mintact_platform.environments.server.app" in command(child)
         )
 
     return find

@@ -2,10 +2,12 @@ import asyncio
 import contextlib
 import os
 import sys
+from types import SimpleNamespace
 
 import httpx
 import pytest
 
+from mintact_platform.environments.client import connection
 from mintact_platform.environments.client.lease import Lease
 from mintact_platform.errors import ConfigurationError, EnvironmentFailure, LeaseExpired
 
@@ -32,7 +34,7 @@ class Proxy:
     def __init__(self, url):
         self.target = url.removeprefix("http://").split(":")
         self.lose, self.seen, self.mute = set(), 0, set()
-        self.connections = 0
+        self.connections, self.swallowed = 0, asyncio.Event()
 
     async def __aenter__(self):
         self.server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
@@ -58,7 +60,8 @@ class Proxy:
                 if data.startswith(b"HTTP/1.1"):
                     self.seen += 1
                 if self.seen in self.mute:
-                    await up  # swallow the reply, keep the connection open
+                    self.swallowed.set()
+                    await up  # keep the connection open
                 if self.seen in self.lose:
                     break
                 writer.write(data)
@@ -67,6 +70,28 @@ class Proxy:
         with contextlib.suppress(ConnectionError):
             while data := await reader.read(1 << 20):
                 writer.write(data)
+
+
+@pytest.fixture
+def limits(monkeypatch):
+    """How long each attempt over HTTP may take, and the timer that says so."""
+    limits = []
+
+    def timeout(seconds):
+        limits.append((seconds, asyncio.timeout(seconds)))
+        return limits[-1][1]
+
+    monkeypatch.setattr(
+        connection, "asyncio", SimpleNamespace(**{**vars(asyncio), "timeout": timeout})
+    )
+    return limits
+
+
+async def begun(journal, line):
+    """Wait until an environment noted that it does something."""
+    async with asyncio.timeout(60):
+        while line not in journal.read_text():
+            await asyncio.sleep(0.02)
 
 
 async def test_an_episode_from_reset_to_evaluation(lease_of, task):
@@ -164,7 +189,9 @@ async def test_a_lost_reply_is_asked_for_again_and_nothing_runs_twice(server, ta
     assert journal.read_text().split("\n") == ["reset", "step count", "step count", "close", ""]
 
 
-async def test_a_reply_that_never_comes_is_asked_for_on_another_connection(server, task, tmp_path):
+async def test_a_reply_that_never_comes_is_asked_for_on_another_connection(
+    server, task, tmp_path, limits
+):
     journal = tmp_path / "journal"
     async with Proxy(server.url) as proxy:
         lease = await Lease.create(
@@ -177,8 +204,13 @@ async def test_a_reply_that_never_comes_is_asked_for_on_another_connection(serve
         )
         await reset(lease, task)
         proxy.mute = {proxy.seen + 1}
-        # half of it is waited for in vain, a quarter is there for the second connection
-        assert (await step(lease, 0, deadline=8)).text.startswith("1 in ")
+        limits.clear()
+        asked = asyncio.create_task(step(lease, 0, deadline=120))
+        await proxy.swallowed.wait()
+        seconds, limit = limits[0]
+        assert seconds <= 60, "half of the deadline is there for other connections"
+        limit.reschedule(0)
+        assert (await asked).text.startswith("1 in ")
         assert proxy.connections == 2
         await lease.release()
     assert journal.read_text().count("step") == 1
@@ -289,40 +321,52 @@ async def test_a_dead_worker_ends_the_lease_with_its_last_words(lease_of, server
 
 
 @pytest.mark.parametrize("name", ["hang", "spin"])
-async def test_a_hung_instance_is_killed_at_its_deadline_while_others_step(
-    lease_of, server, task, name
-):
-    hung, other = await lease_of("trial_envs:Counter"), await lease_of()
+async def test_others_step_while_an_instance_hangs(lease_of, task, tmp_path, name):
+    journal = tmp_path / "journal"
+    hung = await lease_of("trial_envs:Counter", params={"journal": str(journal)})
+    other = await lease_of()
     await reset(hung, task)
     await reset(other, task)
-    order = []
+    hanging = asyncio.create_task(step(hung, 0, {"name": name, "arguments": {}}, deadline=600))
+    await begun(journal, f"step {name}")
+    for number in range(5):
+        await step(other, number)
+    assert not hanging.done()
+    hanging.cancel()
+    await asyncio.gather(hanging, return_exceptions=True)
 
-    async def hang():
-        with pytest.raises(EnvironmentFailure) as caught:
-            await step(hung, 0, {"name": name, "arguments": {}}, deadline=2)
-        order.append(("hung", caught.value.kind))
 
-    async def proceed():
-        for number in range(5):
-            await step(other, number)
-            order.append(("other", number))
-
-    await asyncio.gather(hang(), proceed())
-    assert order == [*(("other", n) for n in range(5)), ("hung", "timeout")]
-    await hung.release()
+@pytest.mark.parametrize("name", ["hang", "spin"])
+async def test_a_hung_instance_is_killed_at_its_deadline(lease_of, server, task, name):
+    hung = await lease_of("trial_envs:Counter")
+    await reset(hung, task)
+    with pytest.raises(EnvironmentFailure) as caught:
+        await step(hung, 0, {"name": name, "arguments": {}}, deadline=1)
+    assert caught.value.kind == "timeout"
+    await hung.release(deadline=60)
     assert server.processes_of(hung) == []
 
 
-async def test_a_hung_instance_does_not_block_its_siblings_until_it_is_killed(lease_of, task):
+async def test_a_hung_instance_does_not_block_its_siblings_until_it_is_killed(
+    lease_of, server, task, fifo
+):
+    gate = fifo()
     hung, sibling = await lease_of("trial_envs:Siblings"), await lease_of("trial_envs:Siblings")
     pids = [(await reset(lease, task)).info["pid"] for lease in (hung, sibling)]
     assert pids[0] == pids[1]
-    hanging = asyncio.create_task(step(hung, 0, HANG, deadline=2))
-    for number in range(3):
-        await step(sibling, number)
+    waits = {"name": "fifo", "arguments": {"path": str(gate)}}
+    hanging = asyncio.create_task(step(hung, 0, waits))
+    with await asyncio.to_thread(gate.open, "w"):
+        for number in range(3):
+            await step(sibling, number)
+    await hanging
     with pytest.raises(EnvironmentFailure) as caught:
-        await hanging
+        await step(hung, 1, HANG, deadline=1)
     assert caught.value.kind == "timeout"
+    # a busy server is told of the call after its client, and kills after it too
+    async with asyncio.timeout(60):
+        while server.processes_of(hung):
+            await asyncio.sleep(0.02)
     with pytest.raises(LeaseExpired) as sibling_failure:
         await step(sibling, 3)
     assert sibling_failure.value.kind == "crash"
@@ -354,6 +398,7 @@ async def browsing(server, task, transport):
             after = server.processes_of(lease)
             await step(lease, 1)
         except LeaseExpired:
+            await lease.release()
             continue
         assert len(after) == len(before) + 1
         return lease
@@ -409,5 +454,5 @@ async def test_a_server_of_something_else_is_no_environment_server():
     async with await asyncio.start_server(other, "127.0.0.1", 0) as site:
         url = f"http://127.0.0.1:{site.sockets[0].getsockname()[1]}"
         with pytest.raises(EnvironmentFailure, match="HTTP 404") as caught:
-            await Lease.create(url, environment="x:y", key="k", deadline=10)
+            await Lease.create(url, environment="x:y", key="k", deadline=60)
     assert caught.value.kind == "invalid"

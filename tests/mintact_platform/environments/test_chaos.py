@@ -1,5 +1,4 @@
 import asyncio
-import contextlib
 import os
 import random
 from pathlib import Path
@@ -16,7 +15,7 @@ BAD = ("crash", "hang", "raise", "garbage", "client death", "cancelled")
 
 async def cycle(server, task, kind, bad, folders):
     """One life of a lease; `bad` is what goes wrong in it, if anything."""
-    lease = await server.lease(kind, ttl=1.5 if bad == "client death" else 60.0)
+    lease = await server.lease(kind, ttl=10.0 if bad == "client death" else 60.0)
     try:
         seen = await lease.reset(episode="e", task=task, seed=0, deadline=60)
         folders.add(Path(seen.text.partition(" in ")[2]))
@@ -42,14 +41,20 @@ async def cycle(server, task, kind, bad, folders):
 async def test_many_lives_with_kills_hangs_and_client_deaths_leave_nothing(start_server, task):
     server = await start_server()
     pid, choice = server.child.process.pid, random.Random(0)
-    limit, folders = asyncio.Semaphore(8), set()
+    limit, folders, cut_short = asyncio.Semaphore(8), set(), []
 
     async def one():
         bad = choice.choice(BAD) if choice.random() < 0.2 else None
         kind = choice.choice(["trial_envs:Counter", "trial_envs:Siblings"])
         async with limit:
-            with contextlib.suppress(EnvironmentFailure, TimeoutError):
+            try:
                 await cycle(server, task, kind, bad, folders)
+            except TimeoutError:
+                return
+            except EnvironmentFailure as end:
+                # a sibling took the worker along before this one's first episode
+                if end.kind == "crash" and end.phase in ("create", "reset"):
+                    cut_short.append(kind)
 
     await one()
     sockets = len(os.listdir(f"/proc/{pid}/fd"))
@@ -58,11 +63,12 @@ async def test_many_lives_with_kills_hangs_and_client_deaths_leave_nothing(start
         async with asyncio.timeout(60):
             while (await http.get("/v1/environments")).json()["leases"]:
                 await asyncio.sleep(0.1)
-            while processes.marked(server.mark) != [pid]:
+            # a worker is counted until its processes and its directory are gone
+            while "mintact_environment_workers 0\n" not in (await http.get("/metrics")).text:
                 await asyncio.sleep(0.1)
-        gauges = (await http.get("/metrics")).text
-        assert "mintact_environment_workers 0" in gauges
-    assert len(folders) == 301
+    assert processes.marked(server.mark) == [pid]
+    assert set(cut_short) <= {"trial_envs:Siblings"}
+    assert len(folders) + len(cut_short) == 301
     assert not any(folder.parent.exists() for folder in folders)
     assert len(os.listdir(f"/proc/{pid}/fd")) <= sockets + 2
     server.child.kill()

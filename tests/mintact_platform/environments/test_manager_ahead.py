@@ -8,6 +8,7 @@ import os
 import pytest
 
 from mintact_platform.config import Deadlines
+from mintact_platform.environments.pools import servers as rounds
 from mintact_platform.environments.pools.manager import EnvironmentManager, PoolSpec
 from mintact_platform.errors import EnvironmentFailure
 from mintact_platform.records.task import Task
@@ -25,9 +26,14 @@ class Site:
         self._mkfifo(self.folder / task.id)
 
     async def open_gate(self, task, word="go"):
-        gate = self.folder / task.id
-        await asyncio.to_thread(gate.write_text, word)
-        gate.unlink()
+        """Let who waits at the gate go on; it is gone before anybody can come to it again."""
+
+        def let_go(gate):
+            with gate.open("w") as fifo:
+                gate.unlink()
+                fifo.write(word)
+
+        await asyncio.to_thread(let_go, self.folder / task.id)
 
     def did(self):
         journal = self.folder / "journal"
@@ -40,14 +46,21 @@ class Site:
         async with self.manager.acquire("web", episode=episode) as lease:
             return await lease.reset(episode=episode, task=task, seed=0, deadline=60)
 
+    def workers(self):
+        """Names of the workers in which the pool's leases live."""
+        leases = self.manager._pools["web"].leases
+        return {lease.instance.rpartition("@")[2].partition(".")[0] for lease in leases}
+
     def counts(self):
         stats = self.manager.stats()["web"]
         return stats.idle, stats.busy, stats.starting
 
 
 @pytest.fixture
-async def site(server, tmp_path):
-    """A started pool of two instances."""
+async def site(server, tmp_path, monkeypatch):
+    """A started pool of two instances, whose losses are soon known."""
+    monkeypatch.setattr(rounds, "ASK", 0.2)
+    monkeypatch.setattr(rounds, "BEAT", 0.5)
     params = {"gates": str(tmp_path), "journal": str(tmp_path / "journal")}
     spec = PoolSpec("trial_envs:Gated", params, instances=2, servers=(server.url,))
     manager = EnvironmentManager(
@@ -119,9 +132,12 @@ async def test_a_failed_reset_ahead_is_made_again_on_another_instance(site):
 
 async def test_a_reset_ahead_keeps_its_deadline(site):
     site.close_gate(SLOW)
+    (before,) = site.workers()
     site.prepare("e1", SLOW, deadline=0.5)
+    # the killed worker takes the sibling along
+    await until(lambda: site.counts() == (2, 0, 0) and before not in site.workers())
+    assert site.manager.stats()["web"].failed >= 2
     async with site.manager.acquire("web", episode="e1") as lease:
-        assert site.manager.stats()["web"].failed == 2, "the killed worker takes the sibling along"
         with pytest.raises(EnvironmentFailure) as caught:
             await lease.reset(episode="e1", task=SLOW, seed=0, deadline=0.5)
     assert (caught.value.phase, caught.value.kind) == ("reset", "timeout")

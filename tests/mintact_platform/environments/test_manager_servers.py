@@ -23,8 +23,7 @@ async def make(tmp_path, monkeypatch):
     """Make managers with quick rounds, closed at the end of the test."""
     monkeypatch.setattr(rounds, "ASK", 0.2)
     monkeypatch.setattr(rounds, "BEAT", 1.0)
-    monkeypatch.setattr(rounds, "_ANSWER", 0.8)
-    monkeypatch.setattr(rounds, "_BEATEN", 0.8)
+    monkeypatch.setattr(rounds, "_ANSWER", 60.0)
     made = []
 
     def make(**pools):
@@ -37,6 +36,13 @@ async def make(tmp_path, monkeypatch):
     yield make
     for manager in made:
         await manager.close()
+
+
+@pytest.fixture
+def impatient(make, monkeypatch):
+    """A server that does not answer soon is one that hangs."""
+    monkeypatch.setattr(rounds, "_ANSWER", 0.8)
+    monkeypatch.setattr(rounds, "_BEATEN", 0.8)
 
 
 def pool(*servers, environment="trial_envs:Shared", **options):
@@ -148,7 +154,7 @@ async def test_a_server_that_comes_back_gets_leases_again(make, start_server, se
 
 
 async def test_a_hung_server_loses_its_leases_and_keeps_no_other_waiting(
-    make, start_server, server, task, monkeypatch
+    make, impatient, start_server, server, task, monkeypatch
 ):
     monkeypatch.setattr(rounds, "HUNG", 3.0)
     hung = await start_server()
@@ -167,7 +173,7 @@ async def test_a_hung_server_loses_its_leases_and_keeps_no_other_waiting(
     os.kill(process.pid, signal.SIGSTOP)
     try:
         await until(lambda: homes(manager) == {server.url: 4})
-        assert beats[server.url] >= 1
+        await until(lambda: beats[server.url] >= 1)
         for _ in range(6):
             async with manager.acquire("web") as lease:
                 assert lease.server == server.url
@@ -179,7 +185,7 @@ async def test_a_hung_server_loses_its_leases_and_keeps_no_other_waiting(
 
 
 async def test_a_hung_server_without_a_substitute_keeps_its_leases(
-    make, start_server, task, monkeypatch
+    make, impatient, start_server, task, monkeypatch
 ):
     monkeypatch.setattr(rounds, "HUNG", 0.5)
     hung = await start_server()
@@ -204,7 +210,7 @@ async def test_a_hung_server_without_a_substitute_keeps_its_leases(
     assert set(manager._pools["web"].leases) == before
 
 
-async def test_acquire_says_so_when_no_server_answers(make, start_server, monkeypatch):
+async def test_acquire_says_so_when_no_server_answers(make, impatient, start_server):
     hung = await start_server()
     manager = make(web=pool(hung, instances=1))
     await manager.start()

@@ -146,7 +146,7 @@ def test_unwilling_servers_are_left_out_with_a_line_until_all_are(caplog):
     assert placement.choose({}) is servers[0], "a restarted server may serve something else"
 
 
-def test_a_lease_moves_only_where_that_evens_things_out():
+def test_a_lease_moves_only_where_that_evens_things_out(clock):
     full, empty = Server(8, "full"), Server(10, "empty")
     placement = Placement("web", [full, empty])
     assert placement.crowded({full: 2}) is full

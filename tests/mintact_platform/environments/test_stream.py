@@ -10,6 +10,7 @@ import msgpack
 import pytest
 from websockets.asyncio.client import connect
 
+from mintact_platform.environments.client import multiplex
 from mintact_platform.environments.client.lease import Lease
 from mintact_platform.environments.protocol import wire
 from mintact_platform.errors import ConfigurationError, EnvironmentFailure, LeaseExpired
@@ -63,9 +64,9 @@ class Cutter:
 
     async def _serve(self, reader, writer):
         self.tasks.add(asyncio.current_task())
-        self.connections += 1
         far_reader, far_writer = await asyncio.open_connection(*self.target)
         self.pairs += [writer, far_writer]
+        self.connections += 1  # from now on it can be cut
         up = asyncio.create_task(self._copy(reader, far_writer))
         self.tasks.add(up)
         with contextlib.closing(writer), contextlib.closing(far_writer):
@@ -189,13 +190,16 @@ async def test_a_connection_cut_in_the_middle_of_a_call_joins_it_again(
     assert journal.read_text().count("fifo") == 1
 
 
-async def test_a_silent_connection_is_given_up_long_before_the_deadline(server, task, tmp_path):
+async def test_a_silent_connection_is_given_up_long_before_the_deadline(
+    server, task, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(multiplex, "_PATIENCE", 0.5)
     journal = tmp_path / "journal"
     async with Cutter(server.url) as proxy:
         lease = await through(proxy, params={"journal": str(journal)})
         await reset(lease, task)
         proxy.mute = True
-        asking = asyncio.create_task(step(lease, 0, deadline=8))
+        asking = asyncio.create_task(step(lease, 0))
         await proxy.until(lambda: proxy.connections > 1)
         proxy.mute = False
         assert (await asking).text.startswith("1 in ")

@@ -16,8 +16,8 @@ class Calls(dict):
         self.order = []
         self.sweeper = Sweeper(self, self.end)
 
-    def begin(self, name, seconds):
-        due = asyncio.get_running_loop().time() + seconds
+    def begin(self, name, seconds, *, now=None):
+        due = (asyncio.get_running_loop().time() if now is None else now) + seconds
         self[name] = Call(name, due)
         self.sweeper.watch(due)
 
@@ -34,8 +34,18 @@ class Calls(dict):
 
 async def test_calls_end_in_the_order_of_their_deadlines_whatever_order_they_began_in():
     calls = Calls()
+    now = asyncio.get_running_loop().time()
     for name, seconds in {"late": 0.2, "first": 0.01, "second": 0.1}.items():
-        calls.begin(name, seconds)
+        calls.begin(name, seconds, now=now)
+    await calls.all_ended()
+    assert calls.order == ["first", "second", "late"]
+
+
+async def test_calls_that_all_came_due_while_the_loop_stood_still_end_in_that_order_too():
+    calls = Calls()
+    now = asyncio.get_running_loop().time() - 1
+    for name, seconds in {"late": 0.2, "first": 0.01, "second": 0.1}.items():
+        calls.begin(name, seconds, now=now)
     await calls.all_ended()
     assert calls.order == ["first", "second", "late"]
 

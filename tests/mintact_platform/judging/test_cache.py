@@ -47,7 +47,7 @@ def cache(tmp_path):
 
 
 async def asked(judge, view, cache):
-    async with JudgeRunner(judge, name="probe", deadline=5.0, cache=cache) as runner:
+    async with JudgeRunner(judge, name="probe", deadline=60.0, cache=cache) as runner:
         return await runner.judge(view.task, view)
 
 
@@ -224,7 +224,7 @@ def test_many_writers_leave_one_whole_file(cache):
 
 
 async def test_judgements_at_once_each_get_the_verdict(counting, view, cache):
-    async with JudgeRunner(counting, name="p", deadline=5.0, cache=cache) as runner:
+    async with JudgeRunner(counting, name="p", deadline=60.0, cache=cache) as runner:
         verdicts = await asyncio.gather(*(runner.judge(view.task, view) for _ in range(6)))
         assert {verdict.reward for verdict in verdicts} == {1.0}
         before = counting.asked

@@ -11,7 +11,7 @@ from mintact_platform.registry.names import Registry
 
 async def test_a_named_judge_is_bound_and_runs(view):
     judge = judge_named("state", {"reward": "score"})
-    async with JudgeRunner(judge, name="state", deadline=5.0) as runner:
+    async with JudgeRunner(judge, name="state", deadline=60.0) as runner:
         assert (await runner.judge(view.task, view)).reward == 1.0
 
 

@@ -77,12 +77,13 @@ def _app(worker, loop):
     async def record(request: Request, call):
         body = await request.body()
         worker.keys.add(request.headers.get("authorization"))
-        worker.calls.append((request.url.path, json.loads(body) if body else {}))
+        request.state.body = json.loads(body) if body else {}
+        worker.calls.append((request.url.path, request.state.body))
         return await call(request)
 
     @app.post("/generate")
     async def generate(request: Request):
-        body = worker.calls[-1][1]
+        body = request.state.body
         images = body.get("image_data", [])
         if worker.lost:
             worker.lost -= 1
@@ -112,8 +113,8 @@ def _app(worker, loop):
         return {"weight_version": worker.version}
 
     @app.post("/{route}")
-    async def control(route: str):
-        body = worker.calls[-1][1]
+    async def control(route: str, request: Request):
+        body = request.state.body
         if route in ("begin_weight_update", "end_weight_update") and not worker.brackets:
             return Response(status_code=404)
         if route == "flush_cache" and worker.busy_flushes:
@@ -159,13 +160,14 @@ async def workers():
 
 
 @pytest.fixture
-async def connect():
-    """Clients of workers, or of an address."""
+async def connect(monkeypatch):
+    """Clients of workers, or of an address, which have all the time that a busy machine needs."""
     clients = []
+    monkeypatch.setattr("mintact_platform.models.workers._ABORT_SECONDS", 60.0)
 
     def make(*workers, **options):
         urls = [getattr(worker, "url", worker) for worker in workers]
-        options = {"generate_deadline": 20, "control_deadline": 20, **options}
+        options = {"generate_deadline": 60, "control_deadline": 60, **options}
         clients.append(ModelServers(urls[0], urls, **options))
         return clients[-1]
 

@@ -61,7 +61,7 @@ async def turns(count):
 
 
 async def push(gate, version, mode):
-    await gate.update(WeightsRef(None, version), mode=mode, deadline=5)
+    await gate.update(WeightsRef(None, version), mode=mode, deadline=60)
 
 
 @pytest.mark.parametrize("after", range(1, 24))

@@ -43,7 +43,8 @@ async def visit(browser, open_page):
     async def open_it(*words, phase="waiting"):
         address = await open_page(*words)
         page = await browser.new_page(viewport={"width": 1280, "height": 860})
-        page.set_default_timeout(30_000)
+        page.set_default_timeout(60_000)
+        await page.clock.install()
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.on(
             "console",
@@ -86,8 +87,21 @@ async def turned(page, turns, phases=("waiting", "ended")):
     )
 
 
+async def stop_clock(page):
+    """From here on time passes on the page as the test says, however long a gesture takes us."""
+    now = await page.evaluate("Date.now()")
+    await page.clock.pause_at(now / 1000 + 3600)
+
+
+async def click(page, x, y, button="left"):
+    """A short click, and the time in which a second one would have made it a double click."""
+    await page.mouse.click(x, y, button=button)
+    await page.clock.run_for(300)
+
+
 async def at(page, x, y):
     """The place of a screenshot's pixel in the window."""
+    await page.wait_for_function("document.querySelector('#screen').naturalWidth > 0")
     box = await page.locator("#screen").bounding_box()
     width, height = await page.evaluate(
         "[document.querySelector('#screen').naturalWidth,"
@@ -113,7 +127,7 @@ async def perform(page, call):
     verb = arguments.pop("action", call.name)
     if "coordinate" in arguments and "text" not in arguments:
         x, y = await at(page, *arguments["coordinate"])
-        await page.mouse.click(x, y, button=BUTTONS.get(verb, "left"))
+        await click(page, x, y, BUTTONS.get(verb, "left"))
         return
     await page.click(f"#chips button[data-action='{verb}']")
     for name, value in arguments.items():
@@ -133,6 +147,7 @@ async def test_a_person_solves_a_task_sees_the_verdict_and_saves(domain, visit, 
     page = await visit(f"micro/{domain}", "--task", task, "--save", str(file), *more)
     state, turns = DOMAINS[domain].start(1 + 2_000_000, Layout()), 0
     assert await page.text_content("#goal") == state.goal
+    await stop_clock(page)
     await page.hover("#screen", position={"x": 200, "y": 120})
     await shoot(page, f"turn-{domain}")
     while not state.ended:
@@ -224,6 +239,7 @@ async def test_all_images_of_an_observation_are_shown(visit):
 async def test_every_gesture_of_the_mouse_is_an_action(visit):
     page = await visit(WALL)
     here, there = await at(page, 100, 50), await at(page, 200, 150)
+    await stop_clock(page)
     await page.mouse.dblclick(*here)
     await turned(page, 1)
     await page.mouse.click(*here, button="right")
@@ -233,7 +249,7 @@ async def test_every_gesture_of_the_mouse_is_an_action(visit):
     await page.mouse.move(*there, steps=4)
     await page.mouse.up()
     await turned(page, 4)
-    await page.mouse.click(*there)
+    await click(page, *there)
     await turned(page, 5)
     does = [
         text.strip() for text in await page.locator("#strip figcaption code").all_text_contents()
@@ -251,9 +267,10 @@ async def test_every_gesture_of_the_mouse_is_an_action(visit):
 
 async def test_press_and_hold_and_drag_on_a_phone(visit):
     page = await visit("micro/mobile", "--max-turns", "9", "--goal", "explore", "--seed", "4")
+    await stop_clock(page)
     await page.mouse.move(*await at(page, 20, 20))
     await page.mouse.down()
-    await page.wait_for_timeout(600)
+    await page.clock.run_for(600)
     await page.mouse.up()
     await turned(page, 1)
     await page.mouse.move(*await at(page, 20, 100))
@@ -313,7 +330,8 @@ async def test_everything_works_by_keyboard_alone(visit):
 async def test_a_response_may_be_looked_at_before_it_is_sent(visit):
     page = await visit("micro/mobile")
     await page.check("#preview")
-    await page.mouse.click(*await at(page, 64, 64))
+    await stop_clock(page)
+    await click(page, *await at(page, 64, 64))
     await page.wait_for_function("() => document.querySelector('#raw').value.includes('click')")
     assert await page.locator("#strip figure").count() == 0
     await page.keyboard.press("Control+Enter")

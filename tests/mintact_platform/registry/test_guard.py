@@ -20,7 +20,7 @@ class Stopped:
         time.sleep(0.3)
         return "whole"
 
-print(Airlock(1.0).run([Stopped()])[0].result)
+print(Airlock(3.0).run([Stopped()])[0].result)
 """
 
 
@@ -28,7 +28,7 @@ def test_time_in_which_the_process_stood_still_counts_against_nobody():
     command = [sys.executable, "-c", STOPPED]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
-        time.sleep(1.2)  # longer than the limit
+        time.sleep(3.3)  # longer than the limit
         process.send_signal(signal.SIGCONT)
         told, _ = process.communicate(timeout=60)
     assert told == "whole\n"

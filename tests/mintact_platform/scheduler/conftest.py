@@ -175,7 +175,7 @@ class Mintact:
         finally:
             connection.close()
 
-    def until(self, condition, process, seconds=100):
+    def until(self, condition, process, seconds=250):
         """Wait for a condition on the run while the process lives."""
         end = time.monotonic() + seconds
         while time.monotonic() < end:
@@ -201,7 +201,7 @@ class Mintact:
                 found.append((process.pid, " ".join(info["cmdline"] or [])))
         return found
 
-    def gone(self, seconds=20):
+    def gone(self, seconds=60):
         """Whether every child disappears in time."""
         end = time.monotonic() + seconds
         while time.monotonic() < end and self.survivors():

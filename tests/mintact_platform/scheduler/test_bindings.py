@@ -283,7 +283,7 @@ def test_an_interpreter_that_cannot_describe_it_says_why(elsewhere):
         ("echo 3 8", "is Python 3.8; take 3.11+"),
         ("echo hello", "is no Python interpreter: exit code 0"),
         ("echo >&2 broken; exit 3", "is no Python interpreter: broken"),
-        ("sleep 9", "did not answer within 0.5 s"),
+        ("exec sleep 600", "did not answer within 0.5 s"),
     ],
 )
 def test_an_interpreter_that_no_worker_runs_on_is_refused(tmp_path, script, said):

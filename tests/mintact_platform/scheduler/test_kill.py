@@ -15,13 +15,13 @@ from mintact_platform.storage.directory import RunDirectory
 from mintact_platform.storage.ledger import check
 
 MOMENTS = {
-    "rollout": ({}, lambda m: m.rows("select 1 from trajectories limit 1")),
+    "rollout": ({"SLOW_STEP": "1"}, lambda m: m.rows("select 1 from trajectories limit 1")),
     "push": (
         {"SLOW_PUSH": "1"},
         lambda m: (m.run / "weights" / "1").is_dir() and m.rows("select 1 from steps"),
     ),
     "step": (
-        {"SLOW_STEP": "1"},
+        {"SLOW_STEP": "2"},
         lambda m: m.rows("select 1 from steps where step = 2 and done_at is null"),
     ),
 }
@@ -57,7 +57,10 @@ def test_after_kills_at_chosen_moments_the_run_goes_on_as_if_nothing_had_happene
     assert same_as_recomputed(path, 3)
 
 
-@pytest.mark.parametrize("kills", [2, pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "kills",
+    [pytest.param(2, marks=pytest.mark.timeout(900)), pytest.param(50, marks=pytest.mark.slow)],
+)
 def test_kills_of_all_processes_at_random_moments_lose_nothing(
     mintact, ledger_of, same_as_recomputed, kills
 ):
@@ -65,13 +68,11 @@ def test_kills_of_all_processes_at_random_moments_lose_nothing(
         "mobile", "desktop", sync__every=2, trainer__updates=2, domains__desktop__instances=2
     )
     rng, killed = random.Random(kills), 0
-    for _ in range(2 * kills):
+    # a run that ends first goes on with more steps, and is tried again
+    while killed < kills:
         killed += killed_at_random(mintact, path, rng)
-        if killed == kills:
-            break
         if (mintact.run / "run.db").exists():
             assert problems(mintact) == []
-    assert killed == kills
     steps = done(mintact) + 2
     mintact("train", path, *resumed(mintact), f"trainer.steps={steps}", timeout=400)
     assert mintact.gone(), mintact.survivors()

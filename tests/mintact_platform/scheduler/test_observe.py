@@ -14,6 +14,7 @@ from mintact_platform.config import parse
 from mintact_platform.records.outcome import Outcome
 from mintact_platform.records.task import Task
 from mintact_platform.records.trajectory import Segment, Trajectory, Turn
+from mintact_platform.registry.guard import Airlock
 from mintact_platform.registry.loader import PluginRow
 from mintact_platform.registry.names import Registry
 from mintact_platform.scheduler.deciding import admitted
@@ -41,16 +42,18 @@ def errors_of():
 
 
 def test_one_that_never_returns_is_left_behind_and_the_others_are_told(registry_of, errors_of):
-    never, seen = threading.Event(), []
+    never, hangs, seen, now = threading.Event(), threading.Event(), [], [0.0]
     registry = registry_of(
         early={"step_finished": lambda step: seen.append(("early", step))},
-        hangs={"step_finished": lambda step: never.wait()},
+        hangs={"step_finished": lambda step: hangs.set() or never.wait()},
         late={"step_finished": lambda step: seen.append(("late", step))},
     )
-    observers = Observers(registry, seconds=1.0)
+    observers = Observers(registry, seconds=1.0, clock=lambda: now[0])
     for step in (1, 2):
         observers.notify("step_finished", step=step, metrics={})
-    assert observers.close(seconds=20) == [
+    assert hangs.wait(60)
+    now[0] += 1.0
+    assert observers.close(seconds=60) == [
         "plugin hangs was silenced: observer: step_finished did not end within 1 s"
     ]
     never.set()
@@ -70,21 +73,21 @@ def test_one_that_exits_three_times_is_silenced_and_one_that_recovers_is_not(reg
             raise KeyError(version)
 
     registry = registry_of(exits={"weights_synced": exits}, moody={"weights_synced": now_and_then})
-    observers = Observers(registry)
+    observers = Observers(registry, clock=lambda: 0.0)
     for version in range(9):
         observers.notify("weights_synced", version=version)
-    assert observers.close() == ["plugin exits was silenced: observer: SystemExit: 1"]
+    assert observers.close(seconds=60) == ["plugin exits was silenced: observer: SystemExit: 1"]
     assert calls == list(range(9))
 
 
 def test_a_full_queue_drops_and_says_who_was_slow(registry_of):
     gate = threading.Event()
     registry = registry_of(slow={"weights_synced": lambda: gate.wait()})
-    observers = Observers(registry, limit=2)
+    observers = Observers(registry, limit=2, clock=lambda: 0.0)
     for version in range(20):
         observers.notify("weights_synced", version=version)
     gate.set()
-    (line,) = observers.close()
+    (line,) = observers.close(seconds=60)
     assert line.startswith(f"{observers.dropped} notices to observers were dropped; slow took ")
     assert observers.dropped >= 17
 
@@ -112,29 +115,42 @@ def test_what_an_observer_changes_is_its_own(registry_of):
     registry = registry_of(
         vandal={"step_finished": vandal}, scribbler={"trajectory_finished": scribbler}
     )
-    observers = Observers(registry)
+    observers = Observers(registry, clock=lambda: 0.0)
     observers.notify("step_finished", step=1, metrics=metrics)
     observers.notify("trajectory_finished", trajectory=whole)
-    assert observers.close() == []
+    assert observers.close(seconds=60) == []
     assert metrics == {"loss": {"": 1.0}}
     assert (task.params, turn.calls, zeros.tolist()) == ({"n": 1}, ({"name": "x"},), [0, 0])
     assert len(errors) == 1
 
 
-def test_configure_cannot_change_or_stop_a_run(registry_of, errors_of):
+def test_configure_cannot_change_or_stop_a_run(registry_of, errors_of, monkeypatch):
     domain = {"environment": "e", "tasks": "e:train", "params": {"n": 1}}
     config = parse({"name": "run", "domains": {"web": domain}})
-    never, seen = threading.Event(), []
+    never, hanging, seen = threading.Event(), threading.Event(), []
 
     def fails(config):
         raise OSError("two\nlines")
 
+    def hangs(config):
+        hanging.set()
+        never.wait()
+
+    def late(airlock, batch):
+        """The time of one that hangs is up, and that of no other."""
+        while not batch.done.wait(0.01):
+            if hanging.is_set():
+                hanging.clear()
+                return batch.now
+        return None
+
     registry = registry_of(
         fails={"configure": fails},
         changes={"configure": lambda config: config.domains["web"].params.clear()},
-        hangs={"configure": lambda config: never.wait()},
+        hangs={"configure": hangs},
         sees={"configure": lambda config: seen.append(config.domains["web"].params)},
     )
+    monkeypatch.setattr(Airlock, "_wait", late)
     lines = configure(registry, config, seconds=1.0)
     never.set()
     assert sorted(lines) == [

@@ -106,7 +106,7 @@ def producing(tmp_path):
 
 
 async def until(condition):
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while not condition():
             await asyncio.sleep(0.01)
 
@@ -114,7 +114,12 @@ async def until(condition):
 async def test_the_group_that_is_next_is_prepared_and_begun_under_the_same_names(producing):
     producer, rollouter = producing()
     running = asyncio.create_task(producer.run())
-    await until(lambda: len(rollouter.prepared) == 2)
+
+    def all_begun_play():
+        in_flight = producer.scheduler.status(0.0)["web"]["in_flight"]
+        return len(rollouter.played) == 2 * in_flight
+
+    await until(lambda: len(rollouter.prepared) == 2 and all_begun_play())
     begun, prepared = len(rollouter.played), dict(rollouter.prepared)
     order = TaskStream(TASKS, seed=0, position=begun // 2)
     assert set(prepared.values()) == {order.next().id}

@@ -19,7 +19,7 @@ def toy_trainer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         dedent(
             """
             import os
-            import time
+            import threading
 
             from mintact_platform import hookimpl
             from mintact_platform.errors import CheckpointCorrupt, PluginError
@@ -49,7 +49,12 @@ def toy_trainer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
                     return StepReport(request.step, request.lr, 0.0, {}, len(request.rows), 0.0)
 
                 def score(self, path, *, temperature, noise=0.0):
-                    time.sleep(float(path))
+                    if path == "for ever":
+                        print("busy", flush=True)
+                        threading.Event().wait()
+                    if path:
+                        # stands until the test has opened and closed the other end of this fifo
+                        open(path).read()
                     return {"logprobs": [[-temperature, -noise]], "tokens": [2]}
 
                 def export(self, version, path, *, noise=0.0):

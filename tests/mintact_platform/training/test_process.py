@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import IO, Any
 
 import pytest
 
@@ -57,18 +58,29 @@ async def test_calls_made_together_are_answered_one_after_the_other(
     trainer: TrainerProcess,
 ) -> None:
     answers = await asyncio.gather(
-        *(trainer.score("0", temperature=float(t), deadline=DEADLINE) for t in range(8))
+        *(trainer.score("", temperature=float(t), deadline=DEADLINE) for t in range(8))
     )
     assert [answer["logprobs"][0][0] for answer in answers] == [-float(t) for t in range(8)]
 
 
-async def test_a_cancelled_call_does_not_answer_the_next_one(trainer: TrainerProcess) -> None:
-    call = asyncio.create_task(trainer.score("0.3", temperature=1.0, deadline=DEADLINE))
-    await asyncio.sleep(0.05)
+async def scoring(
+    trainer: TrainerProcess, fifo: Path
+) -> tuple[asyncio.Task[dict[str, Any]], IO[str]]:
+    """A call that the trainer is busy with until the file is closed."""
+    os.mkfifo(fifo)
+    call = asyncio.create_task(trainer.score(str(fifo), temperature=1.0, deadline=DEADLINE))
+    return call, await asyncio.to_thread(fifo.open, "w")
+
+
+async def test_a_cancelled_call_does_not_answer_the_next_one(
+    trainer: TrainerProcess, tmp_path: Path
+) -> None:
+    call, held = await scoring(trainer, tmp_path / "held")
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
-    answer = await trainer.score("0", temperature=2.0, deadline=DEADLINE)
+    held.close()
+    answer = await trainer.score("", temperature=2.0, deadline=DEADLINE)
     assert answer["logprobs"][0][0] == -2.0
 
 
@@ -90,17 +102,17 @@ async def test_a_death_is_noticed_at_once_and_ends_with_the_log(trainer: Trainer
         await trainer.save("c", step=1, deadline=DEADLINE)
 
 
-async def test_a_killed_trainer_is_noticed(trainer: TrainerProcess) -> None:
-    call = asyncio.create_task(trainer.score("30", temperature=1.0, deadline=DEADLINE))
-    await asyncio.sleep(0.05)
+async def test_a_killed_trainer_is_noticed(trainer: TrainerProcess, tmp_path: Path) -> None:
+    call, held = await scoring(trainer, tmp_path / "held")
     os.kill(trainer.pid, signal.SIGKILL)
     with pytest.raises(TrainerError, match=r"died \(exit -9\)"):
         await call
+    held.close()
 
 
 async def test_a_trainer_that_hangs_is_killed_at_its_deadline(trainer: TrainerProcess) -> None:
     with pytest.raises(TrainerError, match=r"trainer score: no answer within 0\.2 s"):
-        await trainer.score("60", temperature=1.0, deadline=0.2)
+        await trainer.score("for ever", temperature=1.0, deadline=0.2)
     assert not trainer.alive()
 
 
@@ -130,11 +142,11 @@ async def test_a_wrong_name_or_parameter_is_said_by_its_own_error(
 
 
 async def test_closing_tells_the_trainer_first(toy_trainer: str, tmp_path: Path) -> None:
-    log = tmp_path / "t.log"
+    log, mark = tmp_path / "t.log", f"closing-{os.getpid()}"
     process = await TrainerProcess.start(
-        toy_trainer, {"greeting": "good day"}, SPEC, log=log, mark="closing", deadline=DEADLINE
+        toy_trainer, {"greeting": "good day"}, SPEC, log=log, mark=mark, deadline=DEADLINE
     )
-    await process.close()
+    await process.close(grace=DEADLINE)
     assert log.read_text().split("\n") == ["good day", "closed", ""]
 
 
@@ -147,10 +159,12 @@ from mintact_platform.training.trainer import TrainerSpec
 
 async def main():
     spec = TrainerSpec("m", "r", {{}}, {{}}, 1, 1, 8, 0)
+    log = Path({str(tmp_path / "t.log")!r})
     process = await TrainerProcess.start({toy_trainer!r}, {{}}, spec,
-        log=Path({str(tmp_path / "t.log")!r}), mark="orphan", deadline=60)
-    asyncio.create_task(process.score("60", temperature=1.0, deadline=60))
-    await asyncio.sleep(0.1)
+        log=log, mark=f"orphan-{{os.getpid()}}", deadline=60)
+    scoring = asyncio.create_task(process.score("for ever", temperature=1.0, deadline=600))
+    while "busy" not in log.read_text():
+        await asyncio.sleep(0.01)
     print(process.pid, flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -158,7 +172,7 @@ asyncio.run(main())
 """
     parent = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     pid = int(parent.stdout)
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while runs(pid) and time.monotonic() < end:
         time.sleep(0.02)
     assert not runs(pid)

@@ -146,10 +146,22 @@ class Deployment:
         loads = [load for reply in replies for load in reply.json()["loads"]]
         return sum(load["num_running_reqs"] + load["num_waiting_reqs"] for load in loads)
 
-    async def until_running(self, enough: Callable[[int], bool], urls: Sequence[str] = ()) -> None:
+    async def until_running(self, enough: Callable[[int], bool]) -> None:
         """Wait until that many requests run or wait."""
-        while not enough(await self.running(urls)):
+        while not enough(await self.running()):
             await asyncio.sleep(0.01)
+
+    async def under_way(
+        self, ask: Callable[[int], Sequence[asyncio.Task[Any]]], urls: Sequence[str] = ()
+    ) -> Sequence[asyncio.Task[Any]]:
+        """Calls of which some go on, on these workers: the first that do not end unseen."""
+        for number in range(32):
+            asked = ask(number)
+            while not all(call.done() for call in asked):
+                if await self.running(urls) and not all(call.done() for call in asked):
+                    return asked
+            await asyncio.gather(*asked)
+        raise AssertionError("every call ended before it was seen")
 
     async def aclose(self) -> None:
         for client in self._clients:

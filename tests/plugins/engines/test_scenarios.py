@@ -184,10 +184,13 @@ async def test_an_abort_returns_what_there_is(servers, agree):
 
 async def test_a_caller_that_goes_away_leaves_nothing_running(servers):
     client = servers.client()
-    # each may end at once, where the first token is the end of a turn
-    requests = [_request(_prompt(seed), tokens=1500) for seed in range(7, 15)]
-    asked = [asyncio.create_task(client.generate(request)) for request in requests]
-    await servers.until_running(lambda number: number > 0)
+
+    def ask(number):
+        # each may end at once, where the first token is the end of a turn
+        requests = [_request(_prompt(7 + 8 * number + k), tokens=1500) for k in range(8)]
+        return [asyncio.create_task(client.generate(request)) for request in requests]
+
+    asked = await servers.under_way(ask)
     for call in asked:
         call.cancel()
     ends = await asyncio.gather(*asked, return_exceptions=True)
@@ -397,18 +400,22 @@ async def _cut_once(target):
         yield proxy
 
 
+async def _answered(client, ids, *, tokens):
+    """The prompt and what came of it."""
+    return ids, await client.generate(_request(ids, tokens=tokens))
+
+
 # last: it leaves one worker
 async def test_a_worker_killed_under_load_costs_no_request(servers, agree, behind_router):
     client = servers.client()
-    prompts = {_rid(): _prompt(300 + seed) for seed in range(16)}
-    asked = {
-        rid: asyncio.create_task(client.generate(_request(ids, tokens=100, rid=rid)))
-        for rid, ids in prompts.items()
-    }
-    await servers.until_running(lambda number: number > 0, servers.worker_urls[-1:])
+
+    def ask(number):
+        prompts = [_prompt(300 + 16 * number + k) for k in range(16)]
+        return [asyncio.create_task(_answered(client, ids, tokens=100)) for ids in prompts]
+
+    asked = await servers.under_way(ask, servers.worker_urls[-1:])
     await asyncio.to_thread(servers.workers[-1].child.kill)
-    results = {rid: await task for rid, task in asked.items()}
-    for rid, got in results.items():
+    for ids, got in await asyncio.gather(*asked):
         assert got.finish in ("stop", "length")
-        agree(prompts[rid], got.ids, got.logprobs)
+        agree(ids, got.ids, got.logprobs)
     assert not await client.healthy()

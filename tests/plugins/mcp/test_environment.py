@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import trustme
+from mintact_plugin_mcp import stdio
 
 from mintact_platform.config import parse
 from mintact_platform.errors import ConfigurationError, EnvironmentFailure
@@ -16,6 +17,12 @@ from mintact_platform.records.task import Task
 from mintact_platform.registry.names import Registry
 from mintact_platform.registry.parameters import bind, check
 from mintact_platform.testing import check_environment
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch):
+    """However late the kernel says that a program ended, it is heard why."""
+    monkeypatch.setattr(stdio, "_EXIT_S", 60.0)
 
 
 def call(name, **arguments):

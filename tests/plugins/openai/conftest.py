@@ -87,23 +87,23 @@ def refuses(status, message="no", *, code=None, **headers):
 
 @pytest.fixture(scope="session")
 def served():
-    """The address of a server, and a list whose last entry answers."""
-    now = []
+    """The address of a server, and its endpoints: what is late for one does not reach the next."""
+    made = []
     app = FastAPI()
 
-    @app.get("/v1/models")
-    async def models():
-        return await now[-1].list_models()
+    @app.get("/{number}/v1/models")
+    async def models(number: int):
+        return await made[number].list_models()
 
-    @app.post("/v1/chat/completions")
-    async def complete(request: Request):
-        return await now[-1].complete(request)
+    @app.post("/{number}/v1/chat/completions")
+    async def complete(number: int, request: Request):
+        return await made[number].complete(request)
 
     server = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="none", lifespan="off"))
     listening = socket.create_server(("127.0.0.1", 0))
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[listening])))
     thread.start()
-    yield f"http://127.0.0.1:{listening.getsockname()[1]}/v1", now
+    yield f"http://127.0.0.1:{listening.getsockname()[1]}", made
     server.should_exit = server.force_exit = True
     thread.join()
     listening.close()
@@ -111,9 +111,9 @@ def served():
 
 @pytest.fixture
 def endpoint(served):
-    url, now = served
-    now.append(Endpoint(url))
-    return now[-1]
+    url, made = served
+    made.append(Endpoint(f"{url}/{len(made)}/v1"))
+    return made[-1]
 
 
 @pytest.fixture

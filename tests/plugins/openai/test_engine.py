@@ -9,7 +9,9 @@ import sys
 
 import pytest
 from fastapi import Response
+from mintact_plugin_openai import endpoint as requests
 from mintact_plugin_openai.engine import OpenAIEngine
+from mintact_plugin_openai.trouble import trouble
 
 from mintact_platform.errors import ModelServerError
 from mintact_platform.models.messages import ChatRequest, ChatSpec, Message, ToolCall
@@ -27,11 +29,11 @@ async def engine(endpoint, tmp_path):
     """`engine(**params)`: started; closed at the end."""
     made = []
 
-    async def start(deadline=20.0, **params):
-        params = {"max_retries": 2, "timeout": 10.0, **params}
+    async def start(deadline=60.0, **params):
+        params = {"max_retries": 2, "timeout": 60.0, **params}
         one = OpenAIEngine(base_url=endpoint.url, model="teacher-1", **params)
         made.append(one)
-        await one.start(ChatSpec(tmp_path, 4, deadline=20.0, reply_deadline=deadline))
+        await one.start(ChatSpec(tmp_path, 4, deadline=60.0, reply_deadline=deadline))
         one._endpoint._first_wait = 0.001
         return one
 
@@ -193,11 +195,22 @@ async def test_a_failure_never_repeats_the_key(endpoint, engine, say, monkeypatc
         assert say.key not in str(failed.value)
 
 
-async def test_a_hanging_request_ends_by_its_own_deadline(endpoint, engine, say):
-    endpoint.does("hang", say.completion("at last"))
-    # long enough for the second request of a busy machine
-    reply = await (await engine(timeout=5.0)).chat(ASK)
+async def test_a_hanging_request_ends_by_its_own_deadline(endpoint, engine, say, monkeypatch):
+    endpoint.does("hang")
+    one, told = await engine(), []
+
+    def answers_from_now_on(error, access, seconds):
+        told.append((type(error), seconds))
+        endpoint.does(say.completion("at last"))
+        one._endpoint._timeout = 60.0
+        return trouble(error, access, seconds)
+
+    monkeypatch.setattr(requests, "trouble", answers_from_now_on)
+    # of the first request: the second has all the time that a busy machine needs
+    one._endpoint._timeout = 0.3
+    reply = await one.chat(ASK)
     assert (reply.text, reply.attempts) == ("at last", 2)
+    assert told == [(TimeoutError, 0.3)]
 
 
 async def test_the_deadline_of_a_reply_ends_all_retries(endpoint, engine):
@@ -211,11 +224,11 @@ async def test_the_deadline_of_a_reply_ends_all_retries(endpoint, engine):
 async def test_cancelling_lets_go_of_the_request(endpoint, engine):
     endpoint.does("hang")
     asking = asyncio.create_task((await engine()).chat(ASK))
-    assert await asyncio.to_thread(endpoint.asked.wait, 30)
+    assert await asyncio.to_thread(endpoint.asked.wait, 60)
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asking
-    assert await asyncio.to_thread(endpoint.left.wait, 30)
+    assert await asyncio.to_thread(endpoint.left.wait, 60)
 
 
 async def test_a_busy_endpoint_is_not_asked_by_others_meanwhile(endpoint, engine, say):

@@ -103,7 +103,7 @@ class Fake:
     def __init__(self):
         self.schema, self.sessions, self.capacity = ACTION, 0, 4
         self.schema_status, self.says_at_start = http.HTTPStatus.OK, None
-        self.resets, self.actions, self.closed = [], [], 0
+        self.resets, self.actions, self.closed, self.refused = [], [], 0, 0
         self.url, self._server = "", None
 
     async def start(self):
@@ -131,6 +131,7 @@ class Fake:
         if self.sessions >= self.capacity:
             full = {"active_sessions": self.sessions, "max_sessions": self.capacity}
             await socket.send(json.dumps(error("at capacity", "CAPACITY_REACHED", **full)))
+            self.refused += 1
             return
         self.sessions += 1
         try:

@@ -3,6 +3,7 @@
 import asyncio
 import http
 import re
+import time
 import tomllib
 from pathlib import Path
 
@@ -174,15 +175,22 @@ async def test_exceptions_of_the_servers_environment_can_be_shown(playing):
     assert seen["text"] == "refused: the widget fell off"
 
 
-async def test_a_full_server_is_told_from_a_broken_one_and_waited_for(playing, fake):
+async def test_a_full_server_is_told_from_a_broken_one_and_waited_for(playing, fake, monkeypatch):
     fake.capacity = 1
-    first, second = playing(), playing(open_seconds=0.3)
+    first, second = playing(), playing(open_seconds=300.0)
     await begin(first)
+    waiting = asyncio.create_task(begin(second))
+    async with asyncio.timeout(60):
+        while fake.refused < 2:
+            await asyncio.sleep(0.01)
+    loop = asyncio.get_running_loop()
+    with monkeypatch.context() as later:
+        later.setattr(loop, "time", lambda: time.monotonic() + 1000)
+        await asyncio.wait([waiting])
     with pytest.raises(EnvironmentFailure) as caught:
-        await begin(second)
+        await waiting
     assert caught.value.kind == "full"
     await first.close()
-    second._open_s = 60.0
     observation, _ = await begin(second)
     assert observation["text"] == "count 0"
     assert fake.closed == 1

@@ -143,7 +143,9 @@ async def test_without_any_worker_a_request_fails_with_the_reason(
     stand_in, spec, running, ask, until, tmp_path
 ):
     worker = stand_in()
-    async with running(attached(worker), spec(deadline=2.0)) as engine:
+    async with running(attached(worker), spec()) as engine:
+        # now that it has started: nobody will come
+        engine._fleet._deadline = 0.5
         await worker.die()
         with pytest.raises(ModelServerError, match=r"worker|connection|Connect") as caught:
             await engine.generate(ask())

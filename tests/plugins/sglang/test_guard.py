@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -104,16 +105,13 @@ async def test_what_ends_before_it_answers_is_told_with_its_last_words(tmp_path)
 
 
 async def test_a_port_that_is_taken_meanwhile_is_not_the_end(tmp_path, monkeypatch):
-    import socket
-
-    taken = socket.create_server(("127.0.0.1", 0))
-    free, given = launching.free_ports, []
-
-    def ports(count):
-        given.append([taken.getsockname()[1]] if not given else free(count))
-        return given[-1]
-
-    monkeypatch.setattr(launching, "free_ports", ports)
+    taken, kept = socket.create_server(("127.0.0.1", 0)), socket.socket()
+    # bound and deaf: the server may listen there, and nobody else gets the port meanwhile
+    kept.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    kept.bind(("127.0.0.1", 0))
+    first, second = ([one.getsockname()[1]] for one in (taken, kept))
+    left = [second, first]
+    monkeypatch.setattr(launching, "free_ports", lambda count: left.pop())
     simple = SERVER.replace("os.fork() == 0", "False")
     child = await launch(
         lambda ports: [sys.executable, "-c", simple, str(ports[0])],
@@ -123,7 +121,7 @@ async def test_a_port_that_is_taken_meanwhile_is_not_the_end(tmp_path, monkeypat
         mark=MARK,
         deadline=60,
     )
-    taken.close()
-    assert len(given) == 2
-    assert child.ready["url"].endswith(f":{given[1][0]}")
+    assert child.ready["url"].endswith(f":{second[0]}")
     await child.stop()
+    taken.close()
+    kept.close()

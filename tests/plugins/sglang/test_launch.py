@@ -72,13 +72,19 @@ async def test_weights_that_cannot_be_read_leave_the_old_ones(engine, ask, tmp_p
 async def test_a_worker_killed_under_load_costs_no_request_and_comes_back_current(
     engine, ask, models, until
 ):
-    asked = [asyncio.create_task(engine.generate(ask(f"k{i}", tokens=64))) for i in range(24)]
     fleet = engine._fleet
     workers = fleet.servers.workers
+    asked: list[asyncio.Task[Generation]] = []
 
     async def busy() -> bool:
+        if all(call.done() for call in asked):
+            # none was asked yet, or all ended before anyone looked
+            await asyncio.gather(*asked)
+            requests = [ask(f"k{i}", tokens=64) for i in range(24)]
+            asked[:] = [asyncio.create_task(engine.generate(one)) for one in requests]
         loads = [await fleet._http.get(f"{url}/v1/loads") for url in workers.urls]
-        return all(one.json()["loads"][0]["num_running_reqs"] for one in loads)
+        runs = all(one.json()["loads"][0]["num_running_reqs"] for one in loads)
+        return runs and not all(call.done() for call in asked)
 
     await until(busy)
     place = fleet._places[0]

@@ -86,7 +86,7 @@ def view():
 @pytest.fixture
 def ask(view):
     async def asked(target, one=view, **options):
-        given = {"deadline": 5.0, "retries": 0, "backoff": 0.0, **options}
+        given = {"deadline": 60.0, "retries": 0, "backoff": 0.0, **options}
         async with JudgeRunner(target, name="panel", **given) as runner:
             return await runner.judge(one.task, one)
 

@@ -24,7 +24,7 @@ async def judged(registry, name, *, check=None, rewards=(), **params):
     turns = tuple(Turn(i, "", (), "", reward=r) for i, r in enumerate(rewards))
     trajectory = Trajectory("t", "", 0, 0, task, Outcome.COMPLETED, turns=turns, state_check=check)
     view = JudgeView(trajectory, lambda digest, extension: b"")
-    return await JudgeRunner(judge, name=name, deadline=5, retries=0).judge(task, view)
+    return await JudgeRunner(judge, name=name, deadline=60, retries=0).judge(task, view)
 
 
 def test_the_distribution_registers_both_judges_under_bare_names(registry):

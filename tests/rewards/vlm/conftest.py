@@ -195,7 +195,7 @@ def ask(clock):
     """`await ask(judge, view)`: through the runner, as a run does, on virtual time."""
 
     async def asked(judge, view, **options):
-        options = {"deadline": 10.0, "retries": 0, "backoff": 0.0, **options}
+        options = {"deadline": 60.0, "retries": 0, "backoff": 0.0, **options}
         rate = RateLimit(clock=clock, sleep=clock.sleep)
         running = JudgeRunner(judge, name="vlm", rate=rate, sleep=clock.sleep, **options)
         async with running:

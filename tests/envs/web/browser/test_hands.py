@@ -1,4 +1,6 @@
 # ruff: noqa: E501 (pages are written in one piece)
+import asyncio
+
 import pytest
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
@@ -126,7 +128,9 @@ async def test_history_goes_back_and_forward(visit):
 
 async def test_waiting_lets_a_page_go_on(visit):
     v = await visit(page("<p id=p>0</p><script>setTimeout(() => p.textContent = 1, 900)</script>"))
-    await v.act("wait")
+    async with asyncio.timeout(60):
+        while await v.page.inner_text("#p") == "0":
+            await v.act("wait")
     assert await v.page.inner_text("#p") == "1"
 
 

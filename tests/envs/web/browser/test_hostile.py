@@ -14,6 +14,16 @@ pytestmark = [pytest.mark.runs, pytest.mark.browser, pytest.mark.asyncio(loop_sc
 BOUND_S = 15
 
 
+@pytest.fixture
+def patient():
+    """Every limit is what it is: pages that hang are to reach it."""
+
+
+@pytest.fixture
+def settle_s():
+    return 2.0
+
+
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch):
     """The same limits, reached sooner."""

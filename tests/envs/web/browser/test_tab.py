@@ -1,5 +1,8 @@
 # ruff: noqa: E501 (pages are written in one piece)
+import asyncio
+
 import pytest
+from mintact_env_web.browser import frames, hands
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 STYLE = "<!doctype html><meta charset=utf-8><style>body{margin:20px;font:16px sans-serif}</style>"
@@ -88,8 +91,14 @@ async def test_tabs_beyond_the_cap_are_refused(visit):
         button("for (let i = 0; i < 12; i++) window.open('/two')".replace("'", "`")),
         {"/two": page("second")},
     )
-    assert "8 are open" in await v.click("#b")
-    await v.act("wait")
+    opened = []
+    v.page.context.on("page", lambda tab: opened.append(tab))
+    said = await v.click("#b")
+    async with asyncio.timeout(60):
+        # each comes when the browser has it ready, the last after others were shown
+        while len(opened) < 12 or len(v.page.context.pages) > 8:
+            said += await v.act("wait")
+    assert "8 are open" in said + await v.act("wait")
     assert len(v.screen.tabs) == len(v.page.context.pages) == 8
 
 
@@ -222,7 +231,7 @@ async def test_a_download_is_kept_and_told_and_can_be_uploaded(visit):
     assert not directory.exists()
 
 
-async def test_a_file_chooser_is_refused_until_a_file_is_uploaded(visit):
+async def test_a_file_chooser_is_refused_until_a_file_is_uploaded(visit, monkeypatch):
     v = await visit(FILE)
     assert "asks for a file; files at hand: none" in await v.click("#f")
     (v.screen.uploads / "note.txt").write_text("hi")
@@ -230,6 +239,7 @@ async def test_a_file_chooser_is_refused_until_a_file_is_uploaded(visit):
     assert "did you mean 'note.txt'" in await v.act("upload", file="notes.txt")
     assert await v.act("upload", file="note.txt") == "Uploaded 'note.txt'."
     assert await v.page.inner_text("#p") == "hi"
+    monkeypatch.setattr(hands, "CHOOSER_DEADLINE_S", 0.1)
     assert "does not ask for a file" in await v.act(
         "upload", file="note.txt", coordinate=[900, 600]
     )
@@ -270,7 +280,14 @@ async def test_printing_does_nothing_and_service_workers_are_hidden(visit):
     assert await v.page.inner_text("#p") == "false"
 
 
-async def test_an_empty_answer_leaves_the_page_as_it_is(visit):
+async def test_an_empty_answer_leaves_the_page_as_it_is(visit, monkeypatch):
     v = await visit(page("<a id=a href=/none>a</a><p>here"), {"/none": {"status": 204}})
+    # nothing tells the page that it stays
+    monkeypatch.setattr(v.environment, "_settle_s", 0.5)
+    monkeypatch.setattr(frames, "LOAD_LIMIT_S", 0.5)
     await v.click("#a")
+    async with asyncio.timeout(60):
+        while "http://site.test/none" not in v.source.asked:
+            await asyncio.sleep(0.01)
+    await v.act("wait")
     assert await v.page.inner_text("p") == "here"

@@ -122,6 +122,16 @@ class Site:
         self.url = f"http://127.0.0.1:{self.port}/"
         threading.Thread(target=self.server.serve_forever, daemon=True).start()
 
+    def fall_silent(self):
+        """Answer nobody any more; the port stays ours, and whoever comes is noted in `heard`."""
+        heard = self.heard = []
+
+        class Silent(http.server.BaseHTTPRequestHandler):
+            def handle(self):
+                heard.append(self.client_address)
+
+        self.server.RequestHandlerClass = Silent
+
     def close(self):
         self.server.shutdown()
         self.server.server_close()
@@ -248,21 +258,23 @@ def folder(tmp_path):
 
 
 @pytest_asyncio.fixture(scope="session", loop_scope="session")
-async def shop(tmp_path_factory, browser):
-    """A directory of sites with one, `shop`, recorded in two visits; its server is gone."""
+async def shop(tmp_path_factory, browser, patience):
+    """A directory of sites with one, `shop`, recorded in two visits; its server is silent."""
     folder = tmp_path_factory.mktemp("recorded") / "sites"
     site = Site()
     try:
-        recorded = await record(
-            site.url,
-            folder / "shop",
-            script=SCRIPT,
-            private=[f"localhost:{site.port}"],
-            settle_s=30.0,
-        )
+        with patience():
+            recorded = await record(
+                site.url,
+                folder / "shop",
+                script=SCRIPT,
+                private=[f"localhost:{site.port}"],
+                settle_s=30.0,
+            )
+        site.fall_silent()
+        yield Shop(folder, recorded, site)
     finally:
         site.close()
-    return Shop(folder, recorded, site)
 
 
 @dataclass
@@ -272,7 +284,7 @@ class Shop:
     Attributes:
         folder: of all sites.
         recorded: what was said of it.
-        live: the server that was recorded, closed.
+        live: the server that was recorded, silent.
     """
 
     folder: Path
@@ -340,6 +352,7 @@ class Replayed:
 
     async def lines(self):
         """What the page of the shop found out, by name."""
+        await self.page.locator("#out", has_text="ready").wait_for()
         text = await self.page.inner_text("#log")
         return dict(line.split(": ", 1) for line in text.splitlines())
 

@@ -1,4 +1,5 @@
 import json
+import socket
 
 import pytest
 from mintact_env_web.cache.record import Record
@@ -141,10 +142,12 @@ async def test_a_directory_of_something_else_is_not_overwritten(browser, site, f
     assert [path.name for path in folder.iterdir()] == ["thesis.txt"]
 
 
-async def test_a_site_that_does_not_answer_fails(browser, site, folder):
-    site.close()
-    with pytest.raises(EnvironmentFailure):
-        await record(site.url, folder)
+async def test_a_site_that_does_not_answer_fails(browser, folder):
+    # bound and not listening: nobody else can answer there
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        with pytest.raises(EnvironmentFailure):
+            await record(f"http://127.0.0.1:{silent.getsockname()[1]}/", folder)
 
 
 async def test_scripts_are_bare_arguments_or_calls(tmp_path):

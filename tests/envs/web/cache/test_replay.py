@@ -1,9 +1,8 @@
 # ruff: noqa: E501 (pages and tables are written in one piece)
 import asyncio
 import hashlib
-import http.server
 import json
-import threading
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -18,20 +17,9 @@ pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 @pytest.fixture
 def trap(shop):
-    """Listens where the recorded site was; the connections that come."""
-    heard = []
-
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def handle(self):
-            heard.append(self.client_address)
-
-    server = http.server.HTTPServer(("127.0.0.1", shop.live.port), Handler)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield heard
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    """The connections that come to where the recorded site was."""
+    shop.live.heard.clear()
+    return shop.live.heard
 
 
 async def test_a_recording_answers_everything_its_pages_ask_for(shop, replay, trap):
@@ -51,7 +39,7 @@ async def test_a_recording_answers_everything_its_pages_ask_for(shop, replay, tr
         "cookie": "sid",
         "no cors": "error Failed to fetch",
         "cors": "put",
-        "day": str(1970 + shop.site.recorded_ms // 31_556_952_000),
+        "day": str(datetime.fromtimestamp(shop.site.recorded_ms / 1000, UTC).year),
     }
     assert await one.page.frame_locator("iframe").locator("p").inner_text() == "in a frame"
     assert one.info["replay"] | {"similar": [], "missed": []} == {
@@ -135,7 +123,12 @@ async def test_nothing_unrecorded_leaves_the_context(written, replay, trap, shop
     new EventSource("{local}e"); navigator.sendBeacon("{local}b", "1");
     </script>""",
     )
-    one = await replay(written.save(), [{"action": "wait"}], site="written")
+    one = await replay(written.save(), site="written")
+    async with asyncio.timeout(60):
+        # the page says nothing of its image and its source of events
+        while one.counts.misses < 3:
+            await asyncio.sleep(0.01)
+    await one.act({"action": "wait"})
     assert await one.page.inner_text("#p") == "404"
     assert one.counts.misses == 3
     assert f"GET {local}x" in one.info["replay"]["missed"]
@@ -298,7 +291,8 @@ async def test_a_socket_answers_in_order_after_the_messages_it_knows(written, re
     frames = (Frame(False, "hi"), Frame(True, '{"ts": 1, "n": 1}'), Frame(False, "one"),
               Frame(False, b"\x00\xff"), Frame(True, "x"), Frame(False, "bye"))  # fmt: skip
     written.sockets.append(Socket("ws://site.test/live?t=1700000000123", frames, closed=True))
-    one = await replay(written.save(), [{"action": "wait"}], site="written")
+    one = await replay(written.save(), site="written")
+    await one.page.locator("#p:not(:empty)").wait_for()
     assert await one.page.inner_text("#p") == "hi one bytes 2 bye"
 
 
@@ -312,7 +306,8 @@ async def test_a_socket_without_recording_errs_at_once(written, replay):
       .then((v) => { p.textContent = v; });</script>""",
     )
     written.sockets.append(Socket("ws://site.test/live?room=1"))
-    one = await replay(written.save(), [{"action": "wait"}], site="written")
+    one = await replay(written.save(), site="written")
+    await one.page.locator("#p:not(:empty)").wait_for()
     assert await one.page.inner_text("#p") == "error,error"
 
 

@@ -57,7 +57,8 @@ def act(name, arguments):
     if name == "fill":
         for number in range(amount):
             with open(f"part{number}", "wb") as file:
-                file.write(bytes(1 << 20))
+                # what can be compressed takes no disk on some file systems
+                file.write(os.urandom(1 << 20))
         time.sleep(arguments.get("linger", 0))
     if name == "file":
         with open("big", "wb") as file:

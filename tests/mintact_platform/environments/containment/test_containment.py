@@ -2,11 +2,13 @@ import asyncio
 import contextlib
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -39,7 +41,7 @@ def sleepers():
 
 
 async def appeared(find):
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while len(find()) != 1:
             await asyncio.sleep(0.01)
 
@@ -114,7 +116,7 @@ async def test_no_daemon_survives_the_death_of_the_server(
     await lease.step(step=0, action=action, deadline=60)
     await appeared(find)
     os.kill(server.child.process.pid, signal.SIGKILL)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while find() or trees.marked(server.mark):
             await asyncio.sleep(0.05)
     await lease.release(deadline=1)
@@ -177,9 +179,10 @@ async def test_a_full_disk_is_real_where_the_directory_is_a_file_system(serve, l
 async def test_too_many_processes_are_a_typed_failure(serve, lease, isolation):
     tenant = await lease(await serve(isolation), "Crowd")
     await tenant.reset()
-    reply = await tenant.step("fork", amount=7)
+    # no more than one too many: they are counted while they are being started
+    reply = await tenant.step("fork", amount=5)
     assert (reply.status, reply.error.kind) == (410, "processes")
-    assert reply.error.message == "8 processes, 5 are allowed"
+    assert reply.error.message == "6 processes, 5 are allowed"
 
 
 async def test_files_and_cores_are_limited_by_the_kernel(serve, lease, isolation):
@@ -234,16 +237,37 @@ def test_a_mode_that_cannot_be_had_says_how_to_get_it(monkeypatch):
         choose(None)
 
 
-async def test_a_flood_of_output_keeps_its_beginning_and_its_end(serve, lease):
+async def test_a_flood_of_output_keeps_its_beginning_and_its_end(serve, lease, monkeypatch):
+    flooded, trim = threading.Event(), usage.trim
+    monkeypatch.setattr(usage, "trim", lambda log: trim(log) if flooded.is_set() else None)
     tenant = await lease(await serve())
     await tenant.reset()
     assert (await tenant.step("flood", amount=20_000)).error is None
-    async with asyncio.timeout(30):
-        kept = b""
-        while b"bytes cut" not in kept or not kept.endswith(b"the last words\n"):
+    whole = tenant.log.read_bytes()
+    flooded.set()
+    async with asyncio.timeout(60):
+        while tenant.log.stat().st_size > usage.LOG_CAP:
             await asyncio.sleep(0.1)
-            kept = tenant.log.read_bytes()
-    assert len(kept) < usage.LOG_CAP
+    beginning, _, end = tenant.log.read_bytes().partition(b" bytes cut ...\n")
+    assert beginning.startswith(whole[: 1 << 20])
+    assert end == whole[-4 << 20 :]
+    assert end.endswith(b"the last words\n")
+
+
+def test_what_is_written_while_a_log_is_cut_comes_after_the_rest(tmp_path, monkeypatch):
+    log, read, late = tmp_path / "log", os.pread, [b"late\n", b"later\n"]
+    log.write_bytes(b"".join(b"%07d\n" % number for number in range(1000)))
+
+    def pread(*args):
+        with log.open("ab") as writer:
+            writer.write(late.pop(0) if late else b"")
+        return read(*args)
+
+    monkeypatch.setattr(usage.os, "pread", pread)
+    usage.trim(log, cap=4000)
+    lines = [b"%07d" % number for number in range(1000)]
+    kept = [*lines[:125], b"", b"... 5000 bytes cut ...", *lines[750:], b"late", b"later", b""]
+    assert log.read_bytes().split(b"\n") == kept
 
 
 async def test_a_log_is_deleted_unless_its_worker_failed(serve, lease):
@@ -296,7 +320,8 @@ def test_a_directory_made_unwritable_is_deleted_all_the_same():
 def test_deleting_a_directory_changes_nothing_around_it(tmp_path):
     around, outside = tmp_path / "around", tmp_path / "outside"
     (outside / "kept").mkdir(parents=True)
-    around.mkdir(mode=0o750)
+    around.mkdir()
+    around.chmod(0o750)
     outside.chmod(0o755)
     link = around / "link"
     link.symlink_to(outside)
@@ -313,7 +338,8 @@ def test_what_cannot_be_deleted_is_said(tmp_path, caplog):
     file = tmp_path / "made" / "file"
     file.parent.mkdir()
     file.write_text("x")
-    if subprocess.run(["chattr", "+i", str(file)], capture_output=True).returncode:
+    make_immutable = ["chattr", "+i", str(file)]
+    if not shutil.which("chattr") or subprocess.run(make_immutable, capture_output=True).returncode:
         pytest.skip("no immutable files here")
     try:
         assert not remove(file.parent)
@@ -326,6 +352,8 @@ def test_what_cannot_be_deleted_is_said(tmp_path, caplog):
 async def test_boots_kills_and_cancellations_leave_no_descriptor_thread_or_entry(
     serve, lease, isolation
 ):
+    # as large on every machine: with the 32 threads that end workers it stays below the bound
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(6))
     service = await serve(isolation)
 
     async def life(number):
@@ -348,10 +376,19 @@ async def test_boots_kills_and_cancellations_leave_no_descriptor_thread_or_entry
     before, threads = len(os.listdir("/proc/self/fd")), threading.active_count()
     for _ in range(4):
         await asyncio.gather(*(life(number) for number in range(8)))
+
+    def descriptors():
+        return len(os.listdir("/proc/self/fd"))
+
     async with asyncio.timeout(60):
         while len(service.workers) or service._tasks:
             await asyncio.sleep(0.05)
-    assert len(os.listdir("/proc/self/fd")) <= before
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(60):
+            # what other tests left in this process opens some for a moment
+            while descriptors() > before:
+                await asyncio.sleep(0.05)
+    assert descriptors() <= before
     assert trees.below(os.getpid(), foreign=lambda pid: pid in others) == []
     assert threading.active_count() <= threads + 40
     assert (len(service.table), service._placed, service._booting) == (0, {}, {})

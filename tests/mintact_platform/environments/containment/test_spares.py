@@ -1,7 +1,6 @@
 import asyncio
 import os
 import signal
-import time
 
 import pytest
 
@@ -106,13 +105,14 @@ async def test_spares_and_leases_together_never_exceed_the_capacity(serve, lease
     await until(lambda: ready(service) == 1)
 
 
-async def test_spares_nobody_asks_for_are_closed(serve, lease, monkeypatch):
+async def test_spares_nobody_asks_for_are_closed(serve, lease):
     service = await serve(spares=1)
     tenant = await lease(service)
     await until(lambda: ready(service) == 1)
-    service.boots.spares.tend(time.monotonic() + module.IDLE - 60)
+    (shelf,) = service.boots.spares._shelves.values()
+    service.boots.spares.tend(shelf.asked_at + module.IDLE - 1)
     assert ready(service) == 1
-    service.boots.spares.tend(time.monotonic() + module.IDLE + 1)
+    service.boots.spares.tend(shelf.asked_at + module.IDLE + 1)
     assert ready(service) == 0
     await tenant.release()
     await until(lambda: len(service.workers) == 0)

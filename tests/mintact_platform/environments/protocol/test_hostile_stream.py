@@ -187,6 +187,6 @@ async def test_hundreds_of_silent_streams_delay_nobody(hostile, client, task):
         for step in range(20):
             await client.step(step=step, action=COUNT, deadline=60)
         await client.reset(episode="e3", task=task, seed=0, deadline=60)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while len(os.listdir(f"/proc/{pid}/fd")) > before:
             await asyncio.sleep(0.05)

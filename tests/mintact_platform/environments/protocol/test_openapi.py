@@ -158,8 +158,8 @@ def settled(server):
     """No lease outlives its time, and no process."""
 
     async def wait():
-        async with httpx.AsyncClient(base_url=server.url, trust_env=False) as http:
-            async with asyncio.timeout(30):
+        async with httpx.AsyncClient(base_url=server.url, trust_env=False, timeout=60) as http:
+            async with asyncio.timeout(60):
                 while (await http.get("/v1/environments")).json()["leases"]:
                     await asyncio.sleep(0.1)
                 while processes.marked(server.mark) != [server.child.process.pid]:

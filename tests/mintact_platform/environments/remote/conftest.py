@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 
 import httpx
@@ -68,6 +69,12 @@ def gyms(trial_path):
     (trial_path / "trial_gyms.py").write_text(GYMS)
 
 
+@pytest.fixture(scope="session")
+def server(start_server):
+    """A server that only these tests use: they count its leases."""
+    return asyncio.run(start_server())
+
+
 @pytest.fixture
 def make(server):
     """Make remote environments that are closed at the end of the test."""
@@ -83,13 +90,15 @@ def make(server):
 
 
 @pytest.fixture
-def leases(server):
-    """How many leases the server holds."""
+def leases(server, until):
+    """How many leases the server holds; those of earlier tests are gone."""
 
     def count():
-        reply = httpx.get(f"{server.url}/v1/environments", trust_env=False)
+        reply = httpx.get(f"{server.url}/v1/environments", trust_env=False, timeout=60)
         return reply.json()["leases"]
 
+    # what nobody gave back is gone after its time to live
+    until(lambda: count() == 0, seconds=120)
     return count
 
 

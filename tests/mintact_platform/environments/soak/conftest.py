@@ -65,7 +65,7 @@ class WatchedServer:
         async with httpx.AsyncClient(base_url=self.url, trust_env=False, timeout=30) as http:
             return (await http.get("/v1/environments")).json()
 
-    async def settled(self, seconds: float = 30.0) -> None:
+    async def settled(self, seconds: float = 90.0) -> None:
         """Wait until nothing of any lease is left.
 
         Raises:

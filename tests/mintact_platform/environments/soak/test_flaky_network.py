@@ -38,6 +38,12 @@ class Scissors:
         self._tasks.add(asyncio.create_task(self._relay(reader, writer)))
 
     async def _relay(self, reader, writer) -> None:
+        try:
+            await self._between(reader, writer)
+        finally:
+            writer.transport.abort()
+
+    async def _between(self, reader, writer) -> None:
         back, onward = await asyncio.open_connection(*self._target)
         upward = self._draw.random() < 0.5
         left = int(self._draw.expovariate(1 / 1500))
@@ -50,8 +56,7 @@ class Scissors:
         except (EOFError, ConnectionError):
             pass
         finally:
-            for end in (writer, onward):
-                end.transport.abort()
+            onward.transport.abort()
 
     async def _pump(self, reader, writer, left, silence) -> None:
         while data := await reader.read(65536):

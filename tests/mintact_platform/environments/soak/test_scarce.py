@@ -33,9 +33,11 @@ async def lease_from(server, kind="Light", **options):
 async def lives(server, kind="Isolated"):
     """A whole life of a lease."""
     lease = await lease_from(server, kind)
-    await lease.reset(episode="e", task=TASK, seed=0, deadline=60)
-    await lease.step(step=0, action=COUNT, deadline=60)
-    await lease.release()
+    try:
+        await lease.reset(episode="e", task=TASK, seed=0, deadline=60)
+        await lease.step(step=0, action=COUNT, deadline=60)
+    finally:
+        await lease.release()
 
 
 @pytest.fixture

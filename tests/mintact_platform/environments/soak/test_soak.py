@@ -149,7 +149,7 @@ class Soak:
             environment=f"soak_envs:{kind}",
             params={"bad": fault} if fault.startswith("boot") else {},
             key=f"{self.token}-{number}-{secrets.token_hex(4)}",
-            ttl=1.5 if dies else LONG,
+            ttl=8.0 if dies else LONG,
             deadline=4.0 if fault == "boot hang" else LONG,
             **options,
         )
@@ -276,31 +276,31 @@ async def test_ten_thousand_lives_with_faults_leave_nothing(soak, find_argument)
 
 
 CLIENT = """
-import asyncio, sys
+import asyncio, pathlib, sys
 from mintact_platform.environments.client.lease import Lease
 from mintact_platform.records.task import Task
 
-async def main(url):
+async def main(url, journal):
+    kept = []
     for number in range(3):
         lease = await Lease.create(url, environment="soak_envs:Light", key=f"dies-{number}",
-                                   ttl=1.5, deadline=60)
+                                   params={"journal": journal}, ttl=8.0, deadline=60)
         await lease.reset(episode="e", task=Task("t", "g", "web"), seed=0, deadline=60)
-        asyncio.create_task(lease.step(step=0, action={"name": "hang", "arguments": {}},
-                                       deadline=3)) if number < 2 else None
-        globals().setdefault("kept", []).append(lease)
-    await asyncio.sleep(0.2)
+        hang = lease.step(step=0, action={"name": "hang", "arguments": {}}, deadline=8)
+        kept.append((lease, asyncio.create_task(hang) if number < 2 else hang.close()))
+    while pathlib.Path(journal).read_text().count("step") < 2:
+        await asyncio.sleep(0.01)
     print("stepping", flush=True)
     await asyncio.sleep(600)
 
-asyncio.run(main(sys.argv[1]))
+asyncio.run(main(*sys.argv[1:]))
 """
 
 
-async def test_a_killed_client_process_leaves_nothing(watched_server):
+async def test_a_killed_client_process_leaves_nothing(watched_server, tmp_path):
     server = await watched_server()
-    client = await asyncio.create_subprocess_exec(
-        sys.executable, "-c", CLIENT, server.url, stdout=asyncio.subprocess.PIPE
-    )
+    words = (sys.executable, "-c", CLIENT, server.url, str(tmp_path / "journal"))
+    client = await asyncio.create_subprocess_exec(*words, stdout=asyncio.subprocess.PIPE)
     assert await client.stdout.readline() == b"stepping\n"
     assert (await server.status())["leases"] == 3
     client.kill()

@@ -3,6 +3,8 @@ import base64
 import io
 import os
 import sys
+import threading
+import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -88,6 +90,48 @@ def server_process(tiny_model_dir: Path, tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.fixture(scope="session")
+def standing() -> Callable[..., Any]:
+    """`async with standing(engine, requests, tokens)`: its thread waits while the block runs.
+
+    It does so between two forwards, once so many requests have generated so many tokens each; what
+    the block sends to it is read next. Nothing sent before may have run when it is entered.
+    """
+
+    @asynccontextmanager
+    async def held(engine: Engine, requests: int = 1, tokens: int = 1) -> AsyncIterator[None]:
+        runner, reached, go = engine.scheduler.runner, threading.Event(), threading.Event()
+        step = runner.step
+
+        def step_and_wait(jobs: Any, version: str) -> None:
+            step(jobs, version)
+            if len(jobs) >= requests and all(job.generated >= tokens for job in jobs):
+                runner.step = step
+                reached.set()
+                go.wait()
+
+        runner.step = step_and_wait
+        try:
+            assert await asyncio.to_thread(reached.wait, 60)
+            yield
+        finally:
+            go.set()
+
+    return held
+
+
+@pytest.fixture(scope="session")
+def sent() -> Callable[..., Awaitable[None]]:
+    """Wait until a thread that stands has been sent so many messages."""
+
+    async def wait(engine: Engine, messages: int = 1) -> None:
+        async with asyncio.timeout(60):
+            while engine.scheduler._inbox.qsize() < messages:
+                await asyncio.sleep(0.001)
+
+    return wait
+
+
+@pytest.fixture(scope="session")
 def ask() -> Ask:
     async def generate(
         engine: Engine,
@@ -97,6 +141,8 @@ def ask() -> Ask:
         rid: str | None = None,
         **sampling: Any,
     ) -> dict[str, Any]:
+        # by its prompt: what is sampled is the same in every run
+        sampling = {"sampling_seed": zlib.crc32(repr(ids).encode()), **sampling}
         body = GenerateBody.model_validate(
             {
                 "rid": rid,

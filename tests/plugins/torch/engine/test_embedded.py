@@ -79,11 +79,11 @@ async def test_generates_with_images_by_path_and_knows_its_version(
 
 
 async def test_cancelling_frees_the_slot(engine):
-    asked = await _under_way(engine, "b")
+    asked = await _generating(engine, "b")
     asked.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asked
-    await _until_running(engine, 0)
+    await _until_idle(engine)
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -94,20 +94,19 @@ async def test_a_caller_that_goes_away_frees_the_slot(engine, stream):
         "stream": stream,
     }
 
-    async def call():
+    async def call(_):
         async with httpx.AsyncClient(trust_env=False, timeout=60) as client:
             await client.post(engine._child.ready["url"] + "/generate", json=body)
 
-    asked = asyncio.create_task(call())
-    await _until_running(engine, 1)
+    asked = await _under_way(engine, call)
     asked.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asked
-    await _until_running(engine, 0)
+    await _until_idle(engine)
 
 
-async def _until_running(engine, requests):
-    while (await _loads(engine))["num_running_reqs"] != requests:
+async def _until_idle(engine):
+    while (await _loads(engine))["num_running_reqs"]:
         await asyncio.sleep(0.01)
 
 
@@ -116,14 +115,23 @@ async def _loads(engine):
         return (await client.get(engine._child.ready["url"] + "/v1/loads")).json()["loads"][0]
 
 
-async def _under_way(engine, name):
-    """A generation that goes on; an untrained model may end its turn before anyone looks."""
-    for seed in range(32):
-        request = _request(f"{name}{seed}", tokens=990, seed=seed)
-        asked = asyncio.create_task(engine.generate(request))
+async def _under_way(engine, call):
+    """A call that goes on: the first of many that does not end before anyone looks."""
+    for number in range(32):
+        asked = asyncio.create_task(call(number))
         if await _is_sampled(engine, asked):
             return asked
-    pytest.fail("every turn ended before it was seen")
+        await asked
+    pytest.fail("every call ended before it was seen")
+
+
+async def _generating(engine, name):
+    """A generation that goes on; an untrained model may end its turn before anyone looks."""
+
+    def call(seed):
+        return engine.generate(_request(f"{name}{seed}", tokens=990, seed=seed))
+
+    return await _under_way(engine, call)
 
 
 async def _is_sampled(engine, asked):
@@ -139,7 +147,7 @@ async def _is_sampled(engine, asked):
 async def _standing(engine, name):
     """A generation whose server stands still in the middle of it."""
     while True:
-        asked = await _under_way(engine, name)
+        asked = await _generating(engine, name)
         os.kill(engine._child.process.pid, signal.SIGSTOP)
         for _ in range(50):
             # what it said before that arrives

@@ -53,16 +53,23 @@ async def test_a_groups_shared_prompt_is_computed_once(served, ask, monkeypatch)
     assert loads["cache_hit_rate"] == pytest.approx(figures["cache_hit_rate"])
 
 
-async def test_what_runs_waits_and_is_aborted_is_seen(served, ask):
+async def test_what_runs_waits_and_is_aborted_is_seen(served, ask, standing, sent):
     engine, client = served
     idle = await _figures(client)
     assert set(idle.values()) == {0.0}
+    await client.post("/pause_generation", json={"mode": "in_place"})
     asked = [
         asyncio.create_task(ask(engine, [40 + k, *range(30, 60)], max_new_tokens=900))
         for k in range(10)
     ]
-    while engine.scheduler.running < 8 or engine.scheduler.waiting < 2:
-        await asyncio.sleep(0)
+    async with asyncio.timeout(60):
+        while engine.scheduler.waiting < 10:
+            await asyncio.sleep(0.001)
+    going_on = asyncio.create_task(client.post("/continue_generation", json={}))
+    async with standing(engine, 8):
+        pausing = asyncio.create_task(client.post("/pause_generation", json={"mode": "in_place"}))
+        await sent(engine)
+    await asyncio.gather(going_on, pausing)
     busy = await _figures(client)
     assert (busy["num_running_reqs"], busy["num_queue_reqs"], busy["token_usage"]) == (8, 2, 1)
     engine.scheduler.abort(lambda job: True)

@@ -24,15 +24,18 @@ def _spans(reply):
     return [(s["version"], s["start"], s["end"]) for s in reply["meta_info"]["weight_versions"]]
 
 
-async def _until_running(engine, count=1, tokens=1):
-    """Until so many requests have generated so many tokens."""
+@pytest.fixture
+def pause(standing, sent):
+    """Pause once a request has so many tokens."""
 
-    def far():
-        jobs = engine.scheduler._running
-        return len(jobs) >= count and all(job.generated >= tokens for job in jobs)
+    async def paused(engine, mode, tokens=1):
+        scheduler = engine.scheduler
+        async with standing(engine, tokens=tokens):
+            pausing = asyncio.create_task(scheduler.ask(partial(scheduler.pause, mode)))
+            await sent(engine)
+        await pausing
 
-    while not await engine.scheduler.ask(far):
-        await asyncio.sleep(0)
+    return paused
 
 
 async def test_equal_seeds_sample_equal_ids_and_none_does_not(open_engine, ask):
@@ -72,11 +75,11 @@ async def test_the_end_of_turn_of_the_model_stops_unless_ignored(open_engine, as
     assert len(replies[6]["output_ids"]) == 600
 
 
-async def test_abort_returns_what_was_generated_with_its_logprobs(open_engine, ask):
+async def test_abort_returns_what_was_generated_with_its_logprobs(open_engine, ask, standing):
     async with open_engine() as engine:
         asked = asyncio.create_task(ask(engine, IDS, rid="a", max_new_tokens=900))
-        await _until_running(engine, tokens=3)
-        engine.scheduler.abort(lambda job: job.rid == "a")
+        async with standing(engine, tokens=3):
+            engine.scheduler.abort(lambda job: job.rid == "a")
         reply = await asked
         assert engine.scheduler.runner.slots.busy == 0
     tokens = len(reply["output_ids"])
@@ -85,11 +88,15 @@ async def test_abort_returns_what_was_generated_with_its_logprobs(open_engine, a
     assert reply["meta_info"]["finish_reason"]["type"] == "abort"
 
 
-async def test_a_repeated_rid_takes_the_place_of_the_earlier_request(open_engine, ask):
+async def test_a_repeated_rid_takes_the_place_of_the_earlier_request(
+    open_engine, ask, standing, sent
+):
     async with open_engine() as engine:
         first = asyncio.create_task(ask(engine, IDS, rid="a", max_new_tokens=900))
-        await _until_running(engine)
-        second = await ask(engine, IDS, rid="a")
+        async with standing(engine):
+            asked = asyncio.create_task(ask(engine, IDS, rid="a"))
+            await sent(engine)
+        second = await asked
         assert (await first)["meta_info"]["finish_reason"]["type"] == "abort"
     assert second["meta_info"]["finish_reason"]["type"] == "length"
 
@@ -103,17 +110,16 @@ async def test_more_requests_than_slots_all_end(open_engine, ask):
 
 
 async def test_an_update_waits_for_running_requests_and_holds_new_ones(
-    open_engine, ask, other_model_dir
+    open_engine, ask, other_model_dir, standing, sent
 ):
     async with open_engine() as engine:
         before = asyncio.create_task(ask(engine, IDS, max_new_tokens=60))
-        await _until_running(engine)
-        update = asyncio.create_task(engine.load(str(other_model_dir), "2", abort=False))
-        while not await engine.scheduler.ask(lambda: bool(engine.scheduler._drained)):
-            if update.done():
-                break
-            await asyncio.sleep(0)
-        after = await ask(engine, IDS)
+        async with standing(engine):
+            update = asyncio.create_task(engine.load(str(other_model_dir), "2", abort=False))
+            await sent(engine)
+            asked = asyncio.create_task(ask(engine, IDS))
+            await sent(engine, 2)
+        after = await asked
         await update
         assert _spans(await before) == [("1", 0, 60)]
     assert _spans(after) == [("2", 0, 8)]
@@ -139,13 +145,12 @@ async def test_logprobs_right_after_an_update_are_those_of_the_new_weights(
 
 @pytest.mark.parametrize("mode", ["retract", "in_place"])
 async def test_a_paused_request_goes_on_under_new_weights_and_says_which_sampled_what(
-    open_engine, ask, other_model_dir, mode
+    open_engine, ask, other_model_dir, mode, pause
 ):
     async with open_engine() as engine:
         scheduler = engine.scheduler
         asked = asyncio.create_task(ask(engine, IDS, max_new_tokens=400))
-        await _until_running(engine, tokens=5)
-        await scheduler.ask(partial(scheduler.pause, mode))
+        await pause(engine, mode, tokens=5)
         assert await scheduler.ask(scheduler.flush) == (mode == "retract")
         await engine.load(str(other_model_dir), "2", abort=False)
         await scheduler.ask(scheduler.resume)
@@ -160,25 +165,23 @@ async def test_a_paused_request_goes_on_under_new_weights_and_says_which_sampled
         assert again["meta_info"]["cached_tokens"] == 0, "a cache of two weights is not shared"
 
 
-async def test_a_retracted_request_samples_as_if_never_interrupted(open_engine, ask):
+async def test_a_retracted_request_samples_as_if_never_interrupted(open_engine, ask, pause):
     async with open_engine() as engine:
         scheduler = engine.scheduler
         plain = await ask(engine, IDS, max_new_tokens=60, sampling_seed=9)
         await scheduler.ask(scheduler.flush)
         asked = asyncio.create_task(ask(engine, IDS, max_new_tokens=60, sampling_seed=9))
-        await _until_running(engine, tokens=5)
-        await scheduler.ask(partial(scheduler.pause, "retract"))
+        await pause(engine, "retract", tokens=5)
         await scheduler.ask(scheduler.flush)
         await scheduler.ask(scheduler.resume)
         assert (await asked)["output_ids"] == plain["output_ids"]
 
 
-async def test_requests_during_an_abort_pause_wait_for_its_end(open_engine, ask):
+async def test_requests_during_an_abort_pause_wait_for_its_end(open_engine, ask, pause):
     async with open_engine() as engine:
         scheduler = engine.scheduler
         running = asyncio.create_task(ask(engine, IDS, max_new_tokens=900))
-        await _until_running(engine)
-        await scheduler.ask(partial(scheduler.pause, "abort"))
+        await pause(engine, "abort")
         assert (await running)["meta_info"]["finish_reason"]["type"] == "abort"
         waits = asyncio.create_task(ask(engine, IDS))
         assert await scheduler.ask(scheduler.flush)

@@ -177,13 +177,15 @@ async def test_other_weight_transports_are_not_served(served, route):
     assert "update_weights_from_disk" in response.json()["message"]
 
 
-async def test_flushing_is_refused_while_a_request_runs(served):
+async def test_flushing_is_refused_while_a_request_runs(served, standing, sent):
     engine, client = served
     asked = asyncio.create_task(
         client.post("/generate", json=_body(rid="r", sampling_params={"max_new_tokens": 900}))
     )
-    while not engine.scheduler.running:
-        await asyncio.sleep(0)
+    async with standing(engine):
+        pausing = asyncio.create_task(client.post("/pause_generation", json={"mode": "in_place"}))
+        await sent(engine)
+    await pausing
     assert (await client.post("/flush_cache")).status_code == 400
     assert (await client.get("/v1/loads")).json()["loads"][0]["num_running_reqs"] == 1
     assert (await client.get("/get_load")).json()[0]["num_reqs"] == 1
@@ -193,13 +195,13 @@ async def test_flushing_is_refused_while_a_request_runs(served):
     assert (await client.get("/flush_cache?timeout=5")).status_code == 200
 
 
-async def test_abort_all_and_an_unknown_pause_mode(served):
+async def test_abort_all_and_an_unknown_pause_mode(served, standing, sent):
     engine, client = served
     body = _body(sampling_params={"max_new_tokens": 900})
     asked = [asyncio.create_task(client.post("/generate", json=body)) for _ in range(3)]
-    while engine.scheduler.running + engine.scheduler.waiting < 3:
-        await asyncio.sleep(0)
-    await client.post("/abort_request", json={"abort_all": True})
+    async with standing(engine):
+        await sent(engine, 3 - engine.scheduler.running - engine.scheduler.waiting)
+        await client.post("/abort_request", json={"abort_all": True})
     replies = [(await one).json()["meta_info"]["finish_reason"]["type"] for one in asked]
     assert replies == ["abort"] * 3
     assert (await client.post("/pause_generation", json={"mode": "drain"})).status_code == 400

@@ -66,13 +66,22 @@ class Storm:
                     await self.post("/abort_request", rid=f"r{self.rng.randrange(requests)}")
                 await self.update(f"v{number}", MODES[number % 3])
 
+        # so that some are aborted however fast the others end
+        await self.post("/pause_generation", mode="in_place")
         tasks = [asyncio.create_task(self.request(f"r{n}")) for n in range(requests)]
+        while (await self.loads())["num_waiting_reqs"] < requests:
+            await asyncio.sleep(0.01)
+        await self.post("/abort_request", rid="r0")
+        await self.post("/continue_generation")
         await disturb()
         await asyncio.gather(*tasks)
 
     async def progress(self, replies, requests):
         while len(self.replies) < min(replies, requests):
             await asyncio.sleep(0.001)
+
+    async def loads(self):
+        return (await self.client.get("/v1/loads")).json()["loads"][0]
 
     async def figures(self):
         lines = (await self.client.get("/metrics")).text.splitlines()
@@ -100,7 +109,7 @@ async def _storm(url, models, recompute, *, requests, updates, checked):
         await storm.update("start", "abort")
         before = await storm.figures()
         await storm.blow(requests, updates)
-        after, loads = await storm.figures(), (await client.get("/v1/loads")).json()["loads"][0]
+        after, loads = await storm.figures(), await storm.loads()
         final = (
             await storm.post(
                 "/generate", input_ids=[*range(30, 50)], sampling_params={"max_new_tokens": 1}

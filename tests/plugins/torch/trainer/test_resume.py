@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,9 +20,8 @@ D = 120.0
 
 
 async def start(run: Any, tmp_path: Path, mark: str) -> TrainerProcess:
-    return await TrainerProcess.start(
-        "torch", {}, run.spec(), log=tmp_path / f"{mark}.log", mark=mark, deadline=D
-    )
+    log, mark = tmp_path / f"{mark}.log", f"{mark}-{os.getpid()}"
+    return await TrainerProcess.start("torch", {}, run.spec(), log=log, mark=mark, deadline=D)
 
 
 async def test_a_replay_after_a_kill_gives_the_same_weights(run: Any, tmp_path: Path) -> None:
