@@ -95,7 +95,6 @@ class Training:
         self.directory, self.display, self.resume = directory, display, resume
         self.incarnation = directory.begin_incarnation()
         self.changes = Changes()
-        self.scores: list[float] = []
 
     async def run(self) -> None:
         """Start everything, train, evaluate, stop everything."""
@@ -166,6 +165,14 @@ class Training:
         observers: Observers,
         tasks: Mapping[str, Sequence[Task]],
     ) -> int:
+        pushed = recovered.step and not recovered.since_push
+        if pushed and await self._progress(runtime, recovered.step):
+            await self._cancel_open()
+            self.display.message(
+                f"evaluation.stop_at is reached since step {recovered.step}; "
+                "training goes on with a higher one, or with evaluation.every=0"
+            )
+            return recovered.step
         scheduler = self._scheduler(recovered)
         reopened = await self._reopen(runtime, scheduler)
         producer = Producer(
@@ -227,6 +234,9 @@ class Training:
         for task in everything:
             if not task.cancelled() and (error := task.exception()) is not None:
                 raise error
+        await self._cancel_open()
+
+    async def _cancel_open(self) -> None:
         opened = self.directory.database.read("select id from groups where fate = 'open'")
         if opened:
             await self.directory.database.write(
@@ -290,21 +300,24 @@ class Training:
         evaluation = self.config.evaluation
         if not evaluation.every or step % evaluation.every:
             return False
-        rates = await self._held_out(runtime, step, "progress", evaluation.progress_episodes)
-        if not rates:
-            return False
-        self.scores.append(sum(rates.values()) / len(rates))
-        goal = evaluation.stop_at
-        return goal is not None and len(self.scores) > 1 and min(self.scores[-2:]) >= goal
+        await self._held_out(runtime, step, "progress", evaluation.progress_episodes)
+        goal, scores = evaluation.stop_at, self._scores()
+        return goal is not None and len(scores) > 1 and min(scores[-2:]) >= goal
 
-    async def _held_out(
-        self, runtime: Runtime, step: int, label: str, episodes: int
-    ) -> dict[str, float]:
+    def _scores(self) -> list[float]:
+        """The mean over the domains at every check so far, those before a stop among them."""
+        checks = self.directory.database.read(
+            "select distinct step from evaluations where label = 'progress' order by step"
+        )
+        found = (recorded(self.directory, step=row["step"], label="progress") for row in checks)
+        return [sum(one.rate for one in by.values()) / len(by) for by in found]
+
+    async def _held_out(self, runtime: Runtime, step: int, label: str, episodes: int) -> None:
         tasks = missing_tasks(
             self.directory, held_out_tasks(self.plan, episodes), step=step, label=label
         )
         if not any(tasks.values()):
-            return {}
+            return
         self.display.message(f"evaluating {episodes} held-out tasks a domain ({label})")
         await held_out(
             runtime.rollouter,
@@ -316,7 +329,5 @@ class Training:
         )
         # with what was recorded of it before a kill
         results = recorded(self.directory, step=step, label=label)
-        rates = {domain: results[domain].rate for domain in tasks}
-        shown = ", ".join(f"{d} {100 * rate:.0f} %" for d, rate in rates.items())
+        shown = ", ".join(f"{d} {100 * results[d].rate:.0f} %" for d in tasks)
         self.display.message(f"step {step}: held-out success {shown}")
-        return rates
