@@ -58,20 +58,19 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _show_run(history: History) -> None:
-    done = [step for step in history.steps if step.done_at is not None]
-    asked = f" of {history.config.trainer.steps}" if history.config else ""
+    taken, progress = history.progress()
     length = clock_time(history.ended - history.began)
-    print(f"{history.path}: step {len(done)}{asked}, weights v{history.version}, {length}")
+    print(f"{history.path}: step {progress}, weights v{history.version}, {length}")
     recent_metrics = _recent(history)
     metrics = ", ".join(f"{SHOWN[n]} {recent_metrics[n]:.4g}" for n in SHOWN if n in recent_metrics)
     if history.config and get_meta(history.database, "verb") in (None, "train"):
         print(f"objective: {_objective(history.config)}")
     if metrics:
-        print(f"last {min(RECENT, len(done))} steps: {metrics}")
+        print(f"last {min(RECENT, taken)} steps: {metrics}")
     rows = []
     for domain in history.domains:
         rollouts = [r for r in history.rollouts if r.domain == domain]
-        recent = rate([r for r in rollouts if r.step >= len(done) - RECENT])
+        recent = rate([r for r in rollouts if r.step >= taken - RECENT])
         success = percent(recent.successes / recent.n if recent.n else None)
         masked = str(rate(rollouts).masked)
         rows.append((domain, _judge(history, domain), str(len(rollouts)), success, masked))
@@ -111,10 +110,9 @@ def _judge(history: History, domain: str) -> str:
 
 
 def _summary(history: History) -> dict[str, Any]:
-    steps = [step for step in history.steps if step.done_at is not None]
     return {
         "path": str(history.path),
-        "steps": len(steps),
+        "steps": history.progress()[0],
         "version": history.version,
         "seconds": history.ended - history.began,
         "metrics": _recent(history),

@@ -16,6 +16,7 @@ from mintact_platform.errors import ConfigurationError, StorageError, near_match
 from mintact_platform.records.outcome import Failure, Outcome
 from mintact_platform.records.verdict import Verdict
 from mintact_platform.storage.directory import RunDirectory, run_names
+from mintact_platform.storage.ledger import get_meta
 from mintact_platform.storage.trajectories import load_record
 
 
@@ -61,7 +62,7 @@ class Rollout:
 
     Attributes:
         id: trajectory id.
-        domain: of its task.
+        domain: the run's name for it.
         task: task id.
         step: trainer steps done when its group was closed, or the evaluation's step.
         outcome: how it ended.
@@ -207,6 +208,21 @@ class History:
         """Evaluation episodes, by step."""
         rows = self.database.read("SELECT * FROM evaluations ORDER BY step, id")
         return tuple(_rollout(row, step=row["step"], label=row["label"]) for row in rows)
+
+    @cached_property
+    def supervised(self) -> bool:
+        """Whether it is a supervised stage, which has no objective and no groups."""
+        return get_meta(self.database, "verb") == "sft"
+
+    def progress(self) -> tuple[int, str]:
+        """Steps taken; and in words, with those the run file asks for."""
+        if self.supervised:
+            taken = len(self.metric("sft/loss"))
+            asked = max(taken, self.config.sft.steps) if self.config else None
+        else:
+            taken = sum(step.done_at is not None for step in self.steps)
+            asked = self.config.trainer.steps if self.config else None
+        return taken, f"{taken}" if asked is None else f"{taken} of {asked}"
 
     def metric(self, name: str, domain: str = "") -> tuple[Sample, ...]:
         """A metric over time."""

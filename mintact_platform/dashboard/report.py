@@ -48,15 +48,14 @@ def _page(history: History) -> str:
 
 
 def _header(history: History) -> str:
-    config, done = history.config, [s for s in history.steps if s.done_at is not None]
-    asked = f" of {config.trainer.steps}" if config else ""
+    config = history.config
     facts = [
-        (f"{len(done)}{asked}", "trainer steps"),
+        (history.progress()[1], "trainer steps"),
         (f"v{history.version}", "weights served"),
         (clock_time(history.ended - history.began), "from first to last record"),
         (f"{len(history.rollouts):,}", "rollouts"),
     ]
-    if config:
+    if config and not history.supervised:
         facts.append((config.objective.preset, "objective"))
         facts.append((f"{config.batch_groups} × {config.rollout.group_size}", "groups × rollouts"))
     if rows := [row for row in before_after(history) if row.ran]:

@@ -73,6 +73,7 @@ async def held_out(
                 trajectory,
                 path,
                 step=step,
+                domain=domain,
                 label=label,
                 verdict=judged.verdict,
                 reward=judged.reward if judged.live else None,
@@ -98,19 +99,34 @@ async def held_out(
 
 
 def missing_tasks(
-    directory: RunDirectory, tasks: Mapping[str, Sequence[Task]], *, step: int, label: str
+    directory: RunDirectory,
+    tasks: Mapping[str, Sequence[Task]],
+    *,
+    step: int,
+    label: str,
+    masked: bool = False,
 ) -> dict[str, list[Task]]:
-    """What an evaluation that was cut short has not recorded yet."""
+    """What an evaluation that was cut short has not recorded yet.
+
+    Args:
+        directory: where it is recorded.
+        tasks: all of it, by domain.
+        step: trainer step of the weights.
+        label: of the evaluation.
+        masked: whether episodes that could not be judged are missing too.
+    """
     rows = directory.database.read(
-        "select task from evaluations where step = ? and label = ?", (step, label)
+        "select domain, task from evaluations where step = ? and label = ? "
+        "and (reward is not null or not ?)",
+        (step, label, masked),
     )
-    recorded = Counter(row["task"] for row in rows)
+    recorded = Counter((row["domain"], row["task"]) for row in rows)
     missing: dict[str, list[Task]] = {}
     for domain, chosen in tasks.items():
         missing[domain] = []
         for task in chosen:
-            if recorded[task.id]:
-                recorded[task.id] -= 1
+            if recorded[domain, task.id]:
+                recorded[domain, task.id] -= 1
             else:
                 missing[domain].append(task)
     return missing

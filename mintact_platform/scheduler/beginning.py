@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mintact_platform import config as configuration
 from mintact_platform.config import RunConfig
-from mintact_platform.errors import ConfigurationError
+from mintact_platform.errors import ConfigurationError, StorageError
 from mintact_platform.registry.names import Registry
 from mintact_platform.scheduler.used import accept
 from mintact_platform.storage.directory import RunDirectory
@@ -102,7 +102,11 @@ def _same(directory: RunDirectory, config: RunConfig, verb: str) -> None:
             where=str(directory.path),
             next="give the new run another name",
         )
-    recorded = tomllib.loads((directory.path / "config.toml").read_text())
+    try:
+        recorded = tomllib.loads(directory.config_toml)
+    except (OSError, ValueError) as error:
+        place = str(directory.path / "config.toml")
+        raise StorageError(f"cannot be read ({error})", where=place) from None
     before = _flat(configuration.parse(recorded, where="config.toml").model_dump(mode="json"))
     now = _flat(config.model_dump(mode="json"))
     changed = [

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mintact_platform.config import RunConfig
-from mintact_platform.errors import StorageError
+from mintact_platform.errors import CheckpointCorrupt, StorageError
 from mintact_platform.records.outcome import Failure, Outcome
 from mintact_platform.records.task import Task
 from mintact_platform.records.verdict import Verdict
@@ -54,8 +54,7 @@ async def recover(
     that θ^(deployed) and `weights/<version>/` are as they were.
     """
     limit = config.deadlines.train
-    newest = await asyncio.to_thread(checkpoints.newest, directory.checkpoints)
-    step = await trainer.load(str(newest.path), deadline=limit) if newest is not None else 0
+    step = await restored(trainer, directory, deadline=limit, say=say)
     pushes = _pushes(directory)
     version = max((v for s, v in pushes.items() if s <= step), default=0)
     recorded = directory.database.read("select * from steps where step > ? order by step", (step,))
@@ -87,6 +86,25 @@ async def recover(
         await trainer.export(version, str(directory.weights(version)), deadline=limit)
     last_push = max(pushes, default=0)
     return Recovered(step, version, step - last_push, replayed, pending)
+
+
+async def restored(
+    trainer: TrainerProcess,
+    directory: RunDirectory,
+    *,
+    deadline: float,
+    say: Callable[[str], None],
+) -> int:
+    """Load the newest sound checkpoint; the last step it contains, 0 where there is none.
+
+    A damaged one is passed over, and said: the steps after an older one are taken again.
+    """
+    for newest in reversed(await asyncio.to_thread(checkpoints.complete, directory.checkpoints)):
+        try:
+            return await trainer.load(str(newest.path), deadline=deadline)
+        except CheckpointCorrupt as error:
+            say(f"checkpoint {newest.step} is passed over: {error.what}")
+    return 0
 
 
 def open_groups(directory: RunDirectory) -> list[tuple[OpenGroup, list[Judged]]]:

@@ -118,7 +118,9 @@ class Training:
                 say=self.display.message,
             )
             await self._evaluate(runtime, recovered.step, "before")
-            step = await self._train(runtime, seat, recovered, observers, tasks)
+            step = recovered.step
+            if not await self._at_goal(runtime, recovered):
+                step = await self._train(runtime, seat, recovered, observers, tasks)
             await self._evaluate(runtime, step, "after")
 
     async def _start(
@@ -157,6 +159,18 @@ class Training:
         path = self.directory.weights(version) if version else Path(self.config.model.path)
         return WeightsRef(path, version)
 
+    async def _at_goal(self, runtime: Runtime, recovered: recovery.Recovered) -> bool:
+        """Whether the run was at its goal before it was stopped; completes the check it was in."""
+        pushed = recovered.step and not recovered.since_push
+        if not pushed or not await self._progress(runtime, recovered.step):
+            return False
+        await self._cancel_open()
+        self.display.message(
+            f"evaluation.stop_at is reached since step {recovered.step}; "
+            "training goes on with a higher one, or with evaluation.every=0"
+        )
+        return True
+
     async def _train(
         self,
         runtime: Runtime,
@@ -165,14 +179,6 @@ class Training:
         observers: Observers,
         tasks: Mapping[str, Sequence[Task]],
     ) -> int:
-        pushed = recovered.step and not recovered.since_push
-        if pushed and await self._progress(runtime, recovered.step):
-            await self._cancel_open()
-            self.display.message(
-                f"evaluation.stop_at is reached since step {recovered.step}; "
-                "training goes on with a higher one, or with evaluation.every=0"
-            )
-            return recovered.step
         scheduler = self._scheduler(recovered)
         reopened = await self._reopen(runtime, scheduler)
         producer = Producer(

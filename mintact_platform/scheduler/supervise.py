@@ -26,6 +26,7 @@ from mintact_platform.scheduler.bindings import OFFERS
 from mintact_platform.scheduler.evaluate import held_out_tasks
 from mintact_platform.scheduler.plan import Plan, plan
 from mintact_platform.scheduler.progress import Display, Snapshot
+from mintact_platform.scheduler.resume import restored
 from mintact_platform.scheduler.runtime import mark, running, trainer_spec
 from mintact_platform.storage import checkpoints, ledger
 from mintact_platform.storage.directory import RunDirectory
@@ -155,11 +156,14 @@ class SupervisedStage:
 
     async def _restore(self, trainer: TrainerProcess) -> int:
         """Load the newest checkpoint; the last step it holds, 0 without one."""
-        newest = await asyncio.to_thread(checkpoints.newest, self.directory.checkpoints)
-        if newest is None:
-            return 0
-        done = await trainer.load(str(newest.path), deadline=self.config.deadlines.train)
-        self.display.message(f"goes on after step {done}")
+        done = await restored(
+            trainer,
+            self.directory,
+            deadline=self.config.deadlines.train,
+            say=self.display.message,
+        )
+        if done:
+            self.display.message(f"goes on after step {done}")
         return done
 
     async def _checkpoint(self, trainer: TrainerProcess, step: int) -> None:
@@ -237,7 +241,7 @@ class SupervisedStage:
             return True
         step = sft.steps + attempt * sft.gate_steps
         tasks = held_out_tasks(self.plan, sft.gate_episodes, split="validation")
-        missing = missing_tasks(self.directory, tasks, step=step, label="gate")
+        missing = missing_tasks(self.directory, tasks, step=step, label="gate", masked=True)
         if any(missing.values()):
             path = self.directory.weights(attempt)
             await self._export(trainer, path)

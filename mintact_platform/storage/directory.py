@@ -99,7 +99,11 @@ class RunDirectory:
     @property
     def plugins(self) -> dict[str, str]:
         """Version by distribution, as the run was created with."""
-        versions: dict[str, str] = json.loads((self.path / _PLUGINS).read_bytes())
+        try:
+            versions: dict[str, str] = json.loads((self.path / _PLUGINS).read_bytes())
+        except (OSError, ValueError) as error:
+            place = str(self.path / _PLUGINS)
+            raise StorageError(f"cannot be read ({error})", where=place) from None
         return versions
 
     @property

@@ -167,6 +167,7 @@ def add_evaluation(
     path: Path,
     *,
     step: int,
+    domain: str = "",
     label: str = "",
     verdict: Verdict | None = None,
     reward: float | None = None,
@@ -177,6 +178,7 @@ def add_evaluation(
         trajectory: the episode.
         path: its file.
         step: trainer steps in the weights that played it.
+        domain: the run's name for it, "" where that is the task's own.
         label: which evaluation it belongs to, e.g. `before` or `after`.
         verdict: the judge's answer.
         reward: its reward, None when masked.
@@ -184,7 +186,7 @@ def add_evaluation(
     values = (
         trajectory.id,
         step,
-        trajectory.task.domain,
+        domain or trajectory.task.domain,
         trajectory.task.id,
         str(trajectory.outcome),
         reward,

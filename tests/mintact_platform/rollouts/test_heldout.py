@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from mintact_platform.records.outcome import Outcome
 from mintact_platform.records.task import Task
 from mintact_platform.records.trajectory import Trajectory
 from mintact_platform.records.verdict import Verdict
-from mintact_platform.rollouts.heldout import held_out, missing_tasks
+from mintact_platform.rollouts.heldout import HeldOut, held_out, missing_tasks, recorded
 from mintact_platform.rollouts.rollouter import Judged
 from mintact_platform.storage import ledger
 from mintact_platform.storage.directory import RunDirectory
@@ -22,6 +24,26 @@ async def test_only_what_was_not_recorded_is_played_and_repeated_tasks_are_count
     assert missing_tasks(directory, wanted, step=0, label="before") == {"mobile": [two, one]}
     assert missing_tasks(directory, wanted, step=1, label="before") == wanted
     assert missing_tasks(directory, wanted, step=0, label="after") == wanted
+    directory.close()
+
+
+async def test_domains_of_the_same_tasks_are_told_apart_and_masked_episodes_can_be_played_again(
+    tmp_path,
+):
+    directory = RunDirectory.create(tmp_path / "run", config_toml="", plugins={}, metadata={})
+    task, add = Task("one", "goal", "mobile", "test"), partial(ledger.add_evaluation, step=0)
+    won = {"verdict": Verdict("success", reward=1.0), "reward": 1.0}
+    for name, domain, judged in (("A", "phone", won), ("B", "tablet", won), ("C", "tablet", {})):
+        trajectory = Trajectory(name * 26, "", 0, 0, task, Outcome.COMPLETED)
+        path = directory.trajectories.save(trajectory)
+        await directory.database.write(add(trajectory, path, domain=domain, label="gate", **judged))
+    wanted, here = {"phone": [task] * 2, "tablet": [task] * 2}, {"step": 0, "label": "gate"}
+    assert missing_tasks(directory, wanted, **here) == {"phone": [task], "tablet": []}
+    assert missing_tasks(directory, wanted, **here, masked=True) == {
+        "phone": [task],
+        "tablet": [task],
+    }
+    assert recorded(directory, **here) == {"phone": HeldOut(1, 1, 0), "tablet": HeldOut(1, 1, 1)}
     directory.close()
 
 
