@@ -73,27 +73,15 @@ def read(path: Path) -> Checkpoint:
         raise _corrupt(f"its manifest cannot be read ({error})", path) from None
 
 
-def complete(root: Path, *, incarnation: int | None = None) -> list[Checkpoint]:
-    """All complete checkpoints under `root`, oldest first; incomplete ones are passed over.
-
-    Args:
-        root: the run's `checkpoints` folder.
-        incarnation: only those of this incarnation or earlier ones.
-    """
+def complete(root: Path) -> list[Checkpoint]:
+    """All complete checkpoints under `root`, oldest first; incomplete ones are passed over."""
     found = []
     for path in root.iterdir() if root.is_dir() else ():
         try:
-            checkpoint = read(path)
+            found.append(read(path))
         except CheckpointCorrupt:
             continue
-        if incarnation is None or checkpoint.incarnation <= incarnation:
-            found.append(checkpoint)
     return sorted(found, key=lambda checkpoint: checkpoint.step)
-
-
-def newest(root: Path, *, incarnation: int | None = None) -> Checkpoint | None:
-    """The complete checkpoint with the most steps, None without any."""
-    return next(reversed(complete(root, incarnation=incarnation)), None)
 
 
 def retain(root: Path, *, keep: int) -> list[Path]:

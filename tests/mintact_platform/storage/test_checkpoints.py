@@ -24,9 +24,7 @@ def test_a_sealed_checkpoint_is_complete_and_sound(tmp_path):
 def test_without_its_manifest_a_checkpoint_does_not_exist(tmp_path):
     write(tmp_path, 4)
     (write(tmp_path, 8).path / "manifest.json").unlink()
-    newest = checkpoints.newest(tmp_path)
-    assert newest is not None
-    assert newest.step == 4
+    assert [one.step for one in checkpoints.complete(tmp_path)] == [4]
     with pytest.raises(CheckpointCorrupt, match="incomplete"):
         checkpoints.read(tmp_path / "8")
 
@@ -35,7 +33,7 @@ def test_without_its_manifest_a_checkpoint_does_not_exist(tmp_path):
 def test_a_broken_manifest_is_corrupt_and_passed_over(tmp_path, text):
     path = write(tmp_path, 4).path
     (path / "manifest.json").write_bytes(text.encode("latin-1"))
-    assert checkpoints.newest(tmp_path) is None
+    assert checkpoints.complete(tmp_path) == []
     with pytest.raises(CheckpointCorrupt, match="manifest"):
         checkpoints.read(path)
 
@@ -66,14 +64,6 @@ def test_steps_are_numbers_not_words(tmp_path):
     assert [c.step for c in checkpoints.complete(tmp_path)] == [8, 12, 100]
 
 
-def test_checkpoints_of_a_later_incarnation_are_ignored(tmp_path):
-    write(tmp_path, 4, incarnation=1)
-    write(tmp_path, 8, incarnation=3)
-    newest = checkpoints.newest(tmp_path, incarnation=2)
-    assert newest is not None
-    assert newest.step == 4
-
-
 def test_the_newest_are_kept_and_older_ones_go_with_their_debris(tmp_path):
     for step in (4, 8, 12):
         write(tmp_path, step)
@@ -85,5 +75,5 @@ def test_the_newest_are_kept_and_older_ones_go_with_their_debris(tmp_path):
 
 
 def test_an_empty_or_missing_folder_has_no_checkpoints(tmp_path):
-    assert checkpoints.newest(tmp_path / "none") is None
+    assert checkpoints.complete(tmp_path / "none") == []
     assert checkpoints.retain(tmp_path, keep=1) == []

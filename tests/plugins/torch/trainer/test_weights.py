@@ -108,8 +108,7 @@ def test_a_checkpoint_holds_deployed_weights_of_their_own_only_where_they_differ
     other = run.started()
     assert other.load("checkpoints/1") == 1
     assert all(torch.equal(t, trainer.deployed[n]) for n, t in other.deployed.items())
-    found = checkpoints.newest(run.path / "checkpoints")
-    assert found is not None
+    found = checkpoints.complete(run.path / "checkpoints")[-1]
     assert (found.step, found.incarnation) == (1, 1)
 
 
