@@ -75,6 +75,24 @@ def run_with_display(
     return code
 
 
+def run_resumable(
+    arguments: argparse.Namespace, verb: Callable[..., Coroutine[Any, Any, int]]
+) -> int:
+    """`run_with_display` for a verb that has what `add_resume` declares."""
+
+    def job(config: RunConfig, registry: Registry, display: Display) -> Coroutine[Any, Any, int]:
+        return verb(
+            config,
+            runs=arguments.runs,
+            resume=arguments.resume,
+            registry=registry,
+            display=display,
+            accept_changed=arguments.accept_changed_plugins,
+        )
+
+    return run_with_display(arguments, job)
+
+
 def _closing(path: Path, *, as_json: bool) -> None:
     """What is left of a run: the ledger, success before and after, a page and a plot."""
     page, curve = write_report(path), write_curve(path)

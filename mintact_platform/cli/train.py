@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Coroutine
-from typing import Any
 
-from mintact_platform.cli.run_files import add_resume, add_run_file, run_with_display
-from mintact_platform.config import RunConfig
-from mintact_platform.dashboard.terminal import Display
-from mintact_platform.registry.names import Registry
+from mintact_platform.cli.run_files import add_resume, add_run_file, run_resumable
 from mintact_platform.scheduler.run import train
 
 EXAMPLES = """\
@@ -27,15 +22,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Train; the ledger and the table before/after go to standard output."""
-
-    def job(config: RunConfig, registry: Registry, display: Display) -> Coroutine[Any, Any, int]:
-        return train(
-            config,
-            runs=arguments.runs,
-            resume=arguments.resume,
-            registry=registry,
-            display=display,
-            accept_changed=arguments.accept_changed_plugins,
-        )
-
-    return run_with_display(arguments, job)
+    return run_resumable(arguments, train)

@@ -9,16 +9,16 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 from mintact_platform.config import RunConfig
-from mintact_platform.errors import ModelServerError, StorageError, TrainerError
+from mintact_platform.errors import ModelServerError, TrainerError
 from mintact_platform.rollouts.seeds import seed_of
-from mintact_platform.scheduler import seen
+from mintact_platform.scheduler import checkpointing, seen
 from mintact_platform.scheduler.changes import Changes
 from mintact_platform.scheduler.observe import Observers
 from mintact_platform.scheduler.rows import rows_of
 from mintact_platform.scheduler.seat import TrainerSeat
 from mintact_platform.scheduler.state import Batch, Scheduler
 from mintact_platform.scheduler.synchronizer import ParameterSynchronizer
-from mintact_platform.storage import checkpoints, ledger
+from mintact_platform.storage import ledger
 from mintact_platform.storage.directory import RunDirectory
 from mintact_platform.training.trainer import StepReport, StepRequest
 
@@ -183,19 +183,8 @@ class Consumer:
         every = self.config.trainer.checkpoint_every
         due = pushed if every == "push" else self.step % int(every) == 0
         if due or final:
-            path = self.directory.checkpoints / str(self.step)
-            try:
-                await self.seat.process.save(
-                    str(path), step=self.step, deadline=self.config.deadlines.push
-                )
-            except StorageError as error:
-                # the recorded steps lead on from the last good one, so nothing is lost but time
-                self.say(f"no checkpoint at step {self.step}, the last good one stays: {error}")
-                return
-            await asyncio.to_thread(
-                checkpoints.retain,
-                self.directory.checkpoints,
-                keep=self.config.trainer.checkpoints_kept,
+            await checkpointing.write(
+                self.seat.process, self.directory, self.config, step=self.step, say=self.say
             )
 
     def _report(self, batch: Batch, report: StepReport) -> None:

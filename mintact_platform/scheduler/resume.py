@@ -8,15 +8,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mintact_platform.config import RunConfig
-from mintact_platform.errors import CheckpointCorrupt, StorageError
+from mintact_platform.errors import StorageError
 from mintact_platform.records.outcome import Failure, Outcome
 from mintact_platform.records.task import Task
 from mintact_platform.records.verdict import Verdict
 from mintact_platform.rollouts.rollouter import Judged
+from mintact_platform.scheduler import checkpointing
 from mintact_platform.scheduler.produce import OpenGroup
 from mintact_platform.scheduler.queue import QueuedGroup
 from mintact_platform.scheduler.rows import rows_of
-from mintact_platform.storage import checkpoints, ledger, trajectories
+from mintact_platform.storage import ledger, trajectories
 from mintact_platform.storage.directory import RunDirectory
 from mintact_platform.training.process import TrainerProcess
 from mintact_platform.training.trainer import StepReport, StepRequest
@@ -54,7 +55,7 @@ async def recover(
     that θ^(deployed) and `weights/<version>/` are as they were.
     """
     limit = config.deadlines.train
-    step = await restored(trainer, directory, deadline=limit, say=say)
+    step = await checkpointing.restored(trainer, directory, config, say=say)
     pushes = _pushes(directory)
     version = max((v for s, v in pushes.items() if s <= step), default=0)
     recorded = directory.database.read("select * from steps where step > ? order by step", (step,))
@@ -86,25 +87,6 @@ async def recover(
         await trainer.export(version, str(directory.weights(version)), deadline=limit)
     last_push = max(pushes, default=0)
     return Recovered(step, version, step - last_push, replayed, pending)
-
-
-async def restored(
-    trainer: TrainerProcess,
-    directory: RunDirectory,
-    *,
-    deadline: float,
-    say: Callable[[str], None],
-) -> int:
-    """Load the newest sound checkpoint; the last step it contains, 0 where there is none.
-
-    A damaged one is passed over, and said: the steps after an older one are taken again.
-    """
-    for newest in reversed(await asyncio.to_thread(checkpoints.complete, directory.checkpoints)):
-        try:
-            return await trainer.load(str(newest.path), deadline=deadline)
-        except CheckpointCorrupt as error:
-            say(f"checkpoint {newest.step} is passed over: {error.what}")
-    return 0
 
 
 def open_groups(directory: RunDirectory) -> list[tuple[OpenGroup, list[Judged]]]:

@@ -15,20 +15,19 @@ from mintact_platform.actions.space import ActionSpace
 from mintact_platform.config import RunConfig
 from mintact_platform.datasets.shards import write_rows
 from mintact_platform.datasets.supervised import Renderer, Source, batch, sources
-from mintact_platform.errors import ConfigurationError, StorageError, about
+from mintact_platform.errors import ConfigurationError, about
 from mintact_platform.models.protocol import WeightsRef
 from mintact_platform.registry import parameters
 from mintact_platform.registry.names import Registry
 from mintact_platform.rollouts.heldout import HeldOut, held_out, missing_tasks, recorded
-from mintact_platform.scheduler import targets
+from mintact_platform.scheduler import checkpointing, targets
 from mintact_platform.scheduler.beginning import begin
 from mintact_platform.scheduler.bindings import OFFERS
 from mintact_platform.scheduler.evaluate import held_out_tasks
 from mintact_platform.scheduler.plan import Plan, plan
 from mintact_platform.scheduler.progress import Display, Snapshot
-from mintact_platform.scheduler.resume import restored
 from mintact_platform.scheduler.runtime import mark, running, trainer_spec
-from mintact_platform.storage import checkpoints, ledger
+from mintact_platform.storage import ledger
 from mintact_platform.storage.directory import RunDirectory
 from mintact_platform.training.process import TrainerProcess
 from mintact_platform.training.trainer import SupervisedRequest
@@ -140,7 +139,11 @@ class SupervisedStage:
         """Train, gate, export; what a checkpoint holds is not done again."""
         sft = self.config.sft
         async with self._trainer() as trainer:
-            done = await self._restore(trainer)
+            done = await checkpointing.restored(
+                trainer, self.directory, self.config, say=self.display.message
+            )
+            if done:
+                self.display.message(f"goes on after step {done}")
             attempt = max(0, math.ceil((done - sft.steps) / sft.gate_steps))
             while True:
                 last = sft.steps + attempt * sft.gate_steps
@@ -153,28 +156,6 @@ class SupervisedStage:
             await self._export(trainer, self.directory.path / "model")
         self.display.message(f"weights in {self.directory.path / 'model'}")
         return 0 if passed else 1
-
-    async def _restore(self, trainer: TrainerProcess) -> int:
-        """Load the newest checkpoint; the last step it holds, 0 without one."""
-        done = await restored(
-            trainer,
-            self.directory,
-            deadline=self.config.deadlines.train,
-            say=self.display.message,
-        )
-        if done:
-            self.display.message(f"goes on after step {done}")
-        return done
-
-    async def _checkpoint(self, trainer: TrainerProcess, step: int) -> None:
-        path = self.directory.checkpoints / str(step)
-        try:
-            await trainer.save(str(path), step=step, deadline=self.config.deadlines.push)
-        except StorageError as error:
-            self.display.message(f"no checkpoint at step {step}, an earlier one stays: {error}")
-            return
-        kept = self.config.trainer.checkpoints_kept
-        await asyncio.to_thread(checkpoints.retain, self.directory.checkpoints, keep=kept)
 
     @asynccontextmanager
     async def _trainer(self) -> AsyncIterator[TrainerProcess]:
@@ -214,7 +195,9 @@ class SupervisedStage:
                 Path(rows[0].rpartition("#")[0]).unlink()
                 self._show(step, last, report.loss)
                 if step == last or step % self.config.sft.checkpoint_every == 0:
-                    await self._checkpoint(trainer, step)
+                    await checkpointing.write(
+                        trainer, self.directory, self.config, step=step, say=self.display.message
+                    )
         finally:
             rendering.cancel()
             await asyncio.gather(rendering, return_exceptions=True)

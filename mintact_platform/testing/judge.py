@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
-import itertools
 import json
 import threading
 import time
@@ -191,22 +190,22 @@ async def _watch(slowest: list[float]) -> None:
     Seconds are beats of another thread: what stops that one too, a busy machine, is nobody's fault,
     unless the loop's thread computed all the time.
     """
-    beats, end = itertools.count(), threading.Event()
-    last = [0]
+    beats, end = 0, threading.Event()
 
     def beat() -> None:
+        nonlocal beats
         while not end.wait(_BEAT):
-            last[0] = next(beats)
+            beats += 1
 
     threading.Thread(target=beat, name="judge-watch", daemon=True).start()
     try:
         while True:
-            start, computed = last[0], time.thread_time()
+            start, computed = beats, time.thread_time()
             try:
                 await asyncio.sleep(_BEAT)
             finally:
                 # also when the judgement ended just as the loop went on
-                stood = (last[0] - start - 1) * _BEAT
+                stood = (beats - start - 1) * _BEAT
                 slowest.append(max(stood, time.thread_time() - computed))
     finally:
         end.set()
